@@ -21,7 +21,7 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.io.writer import write_for_sessions, write_model
-from ...core.ir.graph import FRESH_NAME_MARK, constant_bytes, defined_values
+from ...core.ir.graph import FRESH_NAME_MARK, Graph, constant_bytes, defined_values
 from ...core.ir.op import Op
 from ...core.ir.quantization_spec import QuantizationSpec
 from ...core.ir.tensor import chunk_bytes
@@ -40,6 +40,7 @@ from ...passes.support.operand_queries import unless_declined
 from ..measure.feeds import drawn_feeds
 
 SMALL_MODEL = 1 << 20  # bytes of weights
+MUCH = 0.1  # of the bytes of the weights of a small model: its inner names are short if they take more
 COMPARED_SAMPLES = 8  # on which a file of onnxruntime is compared with the session that wrote it
 MERGE_EQUAL = (MergeConstants(), MergeDuplicates())
 
@@ -152,18 +153,34 @@ class Candidate:
     def shorten_texts(self) -> None:
         """Of a small model, give short names to the values that rules made, and leave out the provenance of nodes.
 
-        They would be a quarter of the file. The names of values of the float model stay.
+        They would be a quarter of the file. Where the inner names of the float model take MUCH, its values have short
+        names, too, and its nodes none; the others keep their names.
         """
-        graphs = list(self.model.graph.with_subgraphs())
-        if not self.changes or constant_bytes(self.model.graph) >= SMALL_MODEL:
+        graph, size = self.model.graph, constant_bytes(self.model.graph)
+        graphs = list(graph.with_subgraphs())
+        if not self.changes or size >= SMALL_MODEL:
             return
-        self.model.graph.context.has_provenance = False
-        made = [v for g in graphs for v in dict.fromkeys(defined_values(g)) if FRESH_NAME_MARK in v.name]
-        kept = {v.name for g in graphs for v in defined_values(g)} - {v.name for v in made}
-        interface = {*self.model.graph.inputs, *self.model.graph.outputs}
-        names = (name for n in count(1) if (name := f"{FRESH_NAME_MARK}{n}") not in kept)
-        for v in made:
-            v.name = v.name if v in interface else next(names)
+        graph.context.has_provenance = False
+        fixed = {*graph.inputs, *graph.outputs, *(v for g in graphs for v in g.pinned)}
+        inner = [v for g in graphs for v in dict.fromkeys(defined_values(g)) if v.name and v not in fixed]
+        known = [v for v in inner if FRESH_NAME_MARK not in v.name]
+        ops = [op for g in graphs for op in g.ops()]
+        texts = sum(len(v.name) * (1 + len(v.consumers)) for v in known) + sum(len(op.name) for op in ops)
+        if texts > MUCH * size:
+            for op in ops:
+                op.name = ""
+            known = []
+        kept = {*fixed, *known}
+        taken = {v.name for v in kept}
+        names = (name for n in count(1) if (name := f"{FRESH_NAME_MARK}{n}") not in taken)
+        for v in inner:
+            v.name = v.name if v in kept else next(names)
+
+    def lacks_names_of(self, floats: Graph) -> bool:
+        """Whether no inner value has the name that it has in the float model."""
+        edge = {v.name for v in (*floats.inputs, *floats.outputs)}
+        inner = {v.name for op in floats.ops() for v in op.outputs} - edge
+        return bool(inner) and inner.isdisjoint(v.name for op in self.model.graph.ops() for v in op.outputs)
 
     @cached_property
     def digest(self) -> str:

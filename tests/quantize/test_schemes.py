@@ -146,12 +146,44 @@ def test_small_models_have_short_texts(tmp_path: Path) -> None:
         np.testing.assert_array_equal(run(saved, x)[0], run(searched, x)[0], strict=True)
         names = {name for n in saved.graph.node for name in n.output}
         assert {"y", "z"} <= names
+        assert not found.candidate.lacks_names_of(source.load().graph)
         assert (saved == searched) != is_small
         metadata = {p.key for n in saved.graph.node for p in n.metadata_props}
         assert ("passwright.rule" in metadata) != is_small
         assert any(name.startswith("y_pw") for name in names) != is_small
         assert [n.name for n in onnx.load(tmp_path / "again.onnx").graph.node] == [n.name for n in saved.graph.node]
         onnx.checker.check_model(saved)
+
+
+def test_long_inner_names_of_small_models_are_short(tmp_path: Path) -> None:
+    """Where they are a tenth of the weights; inputs and outputs keep theirs, also in bodies that read outer values."""
+    long = "a_layer_of_a_network_with_many_of_them_" * 6
+    text = f"""g (float[1,32,2,2] input_of_the_model, bool c) => (float[1,32,2,2] output_of_the_model) {{
+        "{long}1" = Conv(input_of_the_model, v) "{long}2" = Relu("{long}1") "{long}3" = Conv("{long}2", w)
+        output_of_the_model = If(c) <then_branch = t () => (float[1,32,2,2] "{long}4") {{ "{long}4" = Neg("{long}3") }},
+        else_branch = e () => (float[1,32,2,2] "{long}5") {{ "{long}5" = Abs("{long}3") }}> }}"""
+    rng = np.random.default_rng(0)
+    weights = {n: rng.normal(0, 0.1, (32, 32, 1, 1)).astype(np.float32) for n in "vw"}
+    model = load(text.replace('"', ""), weights=weights)
+    for i, node in enumerate(model.graph.node):
+        node.name = f"{long}node{i}"
+    source = model_source(model, inline=True)
+    ((_, variant),) = chosen_schemes("int8-weights", source, None, SPEC)["int8-weights"]
+    found = built_first({"": variant}, "int8-weights", tmp_path / "searched.onnx")
+    size = found.candidate.write(tmp_path / "again.onnx")
+    found.candidate.save(tmp_path / "saved.onnx")
+    searched, saved = (onnx.load(tmp_path / name) for name in ("searched.onnx", "saved.onnx"))
+    assert (tmp_path / "saved.onnx").stat().st_size == size < len(searched.SerializeToString()) - 20 * len(long)
+    assert long not in str(saved)
+    assert found.candidate.lacks_names_of(source.load().graph)
+    assert [v.name for v in (*saved.graph.input, *saved.graph.output)] == [
+        "input_of_the_model", "c", "output_of_the_model"
+    ]  # fmt: skip
+    onnx.checker.check_model(saved, full_check=True)
+    x = rng.normal(size=(1, 32, 2, 2)).astype(np.float32)
+    for c in (True, False):
+        feeds = {"input_of_the_model": x, "c": np.array(c)}
+        np.testing.assert_array_equal(run(saved, feeds)[0], run(searched, feeds)[0], strict=True)
 
 
 def shared_weights() -> onnx.ModelProto:

@@ -48,6 +48,7 @@ CHANNEL_BLOCKS = (128, 64)  # into which a channel is split for MatMulNBits, all
 SLOW_ROUNDING = {"gptq", "hqq"}
 INT8_ACCURACY = 4  # the accuracy_level of MatMulNBits at which it makes int8 of activations
 STORED_BLOCK = 64  # weights at most that share a scale if stored: 2 % more bytes, and 3 to 5 dB less noise
+FEW_INPUTS = 1 / 7  # of the weights of a recurrent op: those of its inputs stay as they are if they are fewer
 STORING_BYTES = 400  # about, of the ops, names and tensors that weights stored in int8 need
 RECURRENT_OPS = ("GRU", "LSTM", "RNN")
 CHANNEL_AXES = {"Conv": 0, "ConvTranspose": 1, "MatMul": -1, "Gemm": 1, **dict.fromkeys(RECURRENT_OPS, 1)}
@@ -241,10 +242,14 @@ QUANTIZE_TABLES = RulePass("quantize-tables", (quantize_table,))
 
 @rule(lambda g, op: g.one_of(*CHANNEL_AXES)(...) @ op, contract=LOSSY, group="store-int8-weights")
 def store_int8_weights(g: RewriteBuilder, op: Op) -> Any:
-    """Conv(x, w) => Conv(x, Reshape(Cast(w as int8) * s)); so for ConvTranspose, MatMul, Gemm, GRU, LSTM, RNN"""
+    """Conv(x, w) => Conv(x, Reshape(Cast(w as int8) * s)); so for ConvTranspose, MatMul, Gemm, GRU, LSTM, RNN
+
+    Few inputs of a recurrent op, as features of sounds, are of unlike sizes, and their errors last over all steps: with
+    3 % of the weights of an encoder of voices in 8 bits, it had 13.8 dB of signal to noise, without them 26.
+    """
     spec = required_spec(g)
     inputs = list(op.inputs)
-    for index in (1, 2) if op.type in RECURRENT_OPS else (1,):
+    for index in stored_places(op):
         w = operand(op, index)
         if w.is_const and w.rank > 1 and w.dtype in HALF_OR_SINGLE:
             axis = 0 if op.type == "Gemm" and op.attr("transB", 0) else CHANNEL_AXES[op.type] % w.rank
@@ -252,6 +257,14 @@ def store_int8_weights(g: RewriteBuilder, op: Op) -> Any:
                 inputs[index] = stored(g, spec, w, axis)
     require(tuple(inputs) != op.inputs, "its weights are few, computed, or stored already")
     return getattr(g, op.type)(*inputs, outputs=len(op.outputs), **op.attrs)
+
+
+def stored_places(op: Op) -> Sequence[int]:
+    """The places of the weights that are stored as integers: not of those of few inputs of a recurrent op."""
+    if op.type not in RECURRENT_OPS:
+        return (1,)
+    inputs, states = (prod(operand(op, i).static_shape) for i in (1, 2))
+    return (2,) if inputs < FEW_INPUTS * (inputs + states) else (1, 2)
 
 
 @rule(

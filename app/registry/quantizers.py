@@ -76,9 +76,12 @@ def _ort_static_per_channel(tool: Any, model: Path, feeds: Iterable[Feeds], resu
 
 def _load_ort_float16() -> Quantize:
     convert = import_module("onnxruntime.transformers.float16").convert_float_to_float16
+    tool = import_module("onnxruntime.transformers.onnx_model").OnnxModel
 
     def quantize(model: Path, _: Iterable[Feeds], result: Path) -> None:
-        _save(convert(onnx.load(str(model)), keep_io_types=True), result)
+        made = tool(convert(onnx.load(str(model)), keep_io_types=True))
+        made.topological_sort()  # as it does before it writes a model: new Casts are behind their readers
+        _save(made.model, result)
 
     return quantize
 

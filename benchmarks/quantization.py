@@ -38,6 +38,7 @@ OTHERS = (*OPTIMIZERS, *RECIPES)
 RECIPE_LABELS = (*OTHERS, *RUNS, OURS)
 SEARCH_SHARE = 0.8  # of the time limit, for `--time`; what is begun then has the rest
 SMALL = 0.3  # of the size of the original
+ALIKE = 0.02  # of the bytes of another result: as large
 BUDGET = 0.01  # of the float model's accuracy
 
 
@@ -186,6 +187,7 @@ def format_results(results: dict[str, Any]) -> Iterator[str]:
             yield conclusion(label, made)
     yield from size_line(raced)
     yield from against_best_recipe(raced)
+    yield from against_smallest_recipe(raced)
     yield from (f"- {name}, {line}" for name, facts in raced.items() for line in fault_lines(facts))
     yield from (f"- {name}: not measured: {facts['failure']}" for name, facts in results.items() if "failure" in facts)
     yield from sorted({conditions(facts["race"]) for facts in raced.values()})
@@ -274,6 +276,23 @@ def against_best_recipe(raced: dict[str, Any]) -> Iterator[str]:
             f"{word} on {len(names)}{': ' * bool(names)}{', '.join(names)}" for word, names in found.items()
         )
         yield f"- {OURS}, against the best right result of another tool or the original: {counts}"
+
+
+def against_smallest_recipe(raced: dict[str, Any]) -> Iterator[str]:
+    """The models on which ours is smaller and larger than the smallest right result of other tools."""
+    found: dict[str, list[str]] = {"smaller": [], "as large": [], "larger": []}
+    for name, facts in raced.items():
+        if OURS not in facts["made"] or verdict(OURS, facts) not in {*GOOD, "slower"}:
+            continue
+        rows = facts["race"]["rows"]
+        right = [label for label in OTHERS if label in facts["made"] and verdict(label, facts) in {*GOOD, "slower"}]
+        ratio = rows[OURS]["bytes"] / min(rows[label]["bytes"] for label in (FLOAT, *right))
+        found["smaller" if ratio < 1 - ALIKE else "larger" if ratio > 1 + ALIKE else "as large"].append(name)
+    if any(found.values()):
+        counts = "; ".join(
+            f"{word} on {len(names)}{': ' * bool(names)}{', '.join(names)}" for word, names in found.items()
+        )
+        yield f"- {OURS}, against the smallest right result of another tool or the original: {counts}"
 
 
 def fault_lines(facts: dict[str, Any]) -> Iterator[str]:

@@ -91,6 +91,10 @@ def test_comparison_with_best_recipe(quantization: Any) -> None:
     raced["f"]["race"]["rows"][quantization.OURS]["accuracy"] = 0.5
     (line,) = quantization.against_best_recipe(raced)
     assert line.endswith(": faster on 2: a, d; as fast on 1: b; slower on 2: c, e; not usable on 1: f")
+    raced["g"] = with_ours({"bytes": 480_000, "ratio": [1.2, 1.1, 1.3]}, 0.3, 0.2, 0.35)
+    raced["h"] = with_ours({"bytes": 600_000}, 0.3, 0.2, 0.35)
+    (line,) = quantization.against_smallest_recipe(raced)
+    assert line.endswith(": smaller on 3: d, e, h; as large on 3: a, b, c; larger on 1: g")
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 import onnx
 
 from ..errors import OUT_OF_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError, PassesError, format_error
-from ..io.files import model_bytes
 from ..io.ort_format import is_ort_file
 from ..io.split_models import Loadable, SplitModel, message_of
 from ..ir.op_schemas import is_foreign, qualified_op_type
@@ -22,7 +21,6 @@ from ..processes.watchdog import call_after
 from ..serialization.proto_queries import all_nodes, local_functions
 from .call_monitor import backend_call
 from .engines import EngineSession, ValueFacts, checked_results
-from .reference_evaluator import reference_evaluator
 from .sessions import UNOPTIMIZED, SessionConfig, create_session
 
 if TYPE_CHECKING:
@@ -45,6 +43,8 @@ MEMORY_ERRORS = ("bad allocation", "bad_alloc", "Failed to allocate memory", "pt
 
 def session_memory(model: Loadable, config: SessionConfig = UNOPTIMIZED, callers: int = 1) -> int:
     """The limit, in bytes, of a process with a session of a model, which so many threads call."""
+    from ..io.files import model_bytes  # noqa: PLC0415 - imports graphs, which the process of the session does not need
+
     return memory_for_model(model_bytes(model), config.intra_op_threads + config.inter_op_threads + callers)
 
 
@@ -123,6 +123,8 @@ class OnnxReference:
             else:
                 proto = onnx.load_from_string(model) if isinstance(model, bytes) else library.load(str(model))
             with backend_call(LOAD_TIMEOUT):
+                from .reference_evaluator import reference_evaluator  # noqa: PLC0415 - imports operators, as above
+
                 self._evaluator: Any = reference_evaluator(proto)
         except PassesError:
             raise

@@ -97,6 +97,10 @@ def test_headings_are_bold_on_a_terminal() -> None:
         ("run m.onnx --opset banana", "--opset banana: it must be an integer"),
         ("run m.onnx --opset", "option '--opset' requires an argument"),
         ("run m.onnx --zzzz", "no such option: --zzzz"),
+        ("run m.onnx --skip-optimization x", "no such option: --skip-optimization; did you mean --skip?"),
+        ("run m.onnx --target-opset 18", "no such option: --target-opset; did you mean --opset or --target?"),
+        ("run m.onnx --tarjet chip", "no such option: --tarjet; did you mean --target or --strict?"),
+        ("diff a.json b.onnx", "a.json and b.onnx: give two models, or two reports of --json"),
     ],
 )
 def test_usage_errors_are_one_line(line: str, message: str) -> None:

@@ -18,6 +18,7 @@ from .standard_streams import discard_standard_output
 BAD_INPUT, USAGE, WRONG, UNVERIFIED = (
     e.exit_code for e in (PassesError, UsageError, VerificationError, UnverifiableError)
 )
+MAX_OPTIONS = 3  # in a question
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 EXHAUSTION = frozenset({errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 """Errors of a system that lacks something else; all others are mistakes of this program."""
@@ -77,10 +78,22 @@ def _show(error: Any, file: IO[str] | None = None) -> None:
     typer.echo(f"error: {_usage_text(error)}", file=file, err=True)
 
 
+def _words(option: str) -> set[str]:
+    """The words of an option, in the singular: other tools often say the same with one more."""
+    return {word.removesuffix("s") for word in option.strip("-").split("-")}
+
+
 def _usage_text(error: Any) -> str:
     """A usage error of typer in the words of this command."""
     if isinstance(error, typer.BadParameter) and error.message:
         option = error.param if getattr(error.param, "param_type_name", "") == "option" else None
         return error.message if option is None else f"{max(option.opts, key=len)} {error.message}"
+    if (typed := getattr(error, "option_name", "")) and error.ctx is not None:
+        known = [o for p in error.ctx.command.params for o in p.opts if o.startswith("--")]
+        near = [o for o in known if not _words(o).isdisjoint(_words(typed))] or list(
+            getattr(error, "possibilities", None) or ()
+        )
+        hint = f"; did you mean {' or '.join(near[:MAX_OPTIONS])}?" if near else ""
+        return f"no such option: {typed}{hint}"
     text = " ".join(error.format_message().split())
     return text[:1].lower() + text[1:].removesuffix(".")

@@ -14,7 +14,7 @@ from ..cli.exit_codes import USAGE, WRONG
 from ..cli.outputs import Outputs
 from ..cli.report_output import report_on
 from ..diff.diff_options import DiffOptions
-from ..options import FormatOptions, option
+from ..options import FormatOptions, option, require
 
 DIFFERENT, BAD_INPUT = 1, USAGE
 EXIT_CODES = """Exit codes, as of diff: 0 no differences, or no figure of a report is worse; 1 differences; 2 bad file
@@ -49,7 +49,9 @@ def diff(
     """
     outputs = Outputs.parse(shown.format, options.json)
     outputs.require_distinct((original, other, outputs.json, path_of(options.html)))
-    if original.suffix == other.suffix == ".json":
+    are_reports = [path.suffix == ".json" for path in (original, other)]
+    require(len({*are_reports}) == 1, f"{original} and {other}: give two models, or two reports of --json")
+    if are_reports[0]:
         from ..diff.report_diff import compare_reports, describe_reports  # noqa: PLC0415 - imports onnx
 
         with outputs.failures_of("passes diff", other):

@@ -7,8 +7,11 @@ import json
 import shutil
 import subprocess
 import sys
+import tomllib
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 from environment import ROOT
@@ -69,3 +72,13 @@ def test_package_runs_as_a_module() -> None:
     command = [sys.executable, "-m", "passwright", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout.startswith(f"passwright {version('passwright')}, ")
+
+
+def test_the_conda_recipe_has_what_the_project_needs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    yaml: Any = import_module("yaml")
+    recipe = yaml.safe_load((ROOT / "examples" / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+    assert recipe["package"] == {"name": project["name"], "version": project["version"]}
+    needs = [f"python{project['requires-python']}", *project["dependencies"]]
+    assert recipe["requirements"]["run"] == [need.replace(">=", " >=") for need in needs]
+    assert recipe["tests"] == [{"script": [f"{name} --version" for name in project["scripts"] if "-" not in name]}]

@@ -200,6 +200,9 @@ def test_models_and_files_of_onnxruntime_are_verified_and_timed(tmp_path: Path) 
     report = passwright.bench([model, file], engine=["web"], batch=(1,), min_time=0.01, threads=1)
     assert [m.measured.failure for m in report.models] == ["", ""]
     assert all(m.measured.creation_seconds > 0 for m in report.models)
+    beside = passwright.compare(model, engine=["web"], tools=(), batch=(1,), min_time=0.01, threads=1)
+    rows = {row.made_by: row for row in beside.engines}
+    assert [(row.failure, row.is_wrong, row.measured is not None) for row in rows.values()] == [("", False, True)] * 2
     for m in report.models:  # of the browser
         assert 50e6 < m.measured.baseline_bytes < m.measured.resident_bytes <= m.measured.peak_bytes
         assert m.measured.virtual_bytes == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ from passwright.app.tune.search import LIMITED, RaceTrial
 from passwright.core.support.confidence_intervals import RatioInterval
 from rewriting import each, load
 from typer.testing import CliRunner
+
+from passwright import advise
 
 MODEL = "g (float[1,64] x) => (float[1,64] y) { a = MatMul(x, w) b = Identity(a) y = Relu(b) }"
 
@@ -74,3 +77,16 @@ def test_advice_names_what_was_raced_and_what_is_missing(seconds: str, model: Pa
     assert by_name["batches"]["command"] == f"passes run {model} -o any.onnx --batch batch"
     assert found["command"] in " ".join(result.output.split())
     assert sorted(p.name for p in tmp_path.iterdir()) == ["advice.json", "m.onnx"], "nothing else is written"
+    is_unmeasured = all(a["time"] is None for a in found["advice"])
+    assert ("no technique was measured within the time limit" in result.output) == is_unmeasured
+
+
+def test_commands_name_all_data(model: Path, tmp_path: Path) -> None:
+    files = [tmp_path / "a b.npz", tmp_path / "c.npz"]
+    for file in files:
+        np.savez(file, x=np.ones((4, 1, 64), np.float32))
+    found = advise(model, data=[str(f) for f in files], time=0, threads=1, engine=())
+    by_name = {a.technique: a.command for a in found.advice}
+    typed = ["--data", str(files[0]), "--data", str(files[1])]
+    assert shlex.split(by_name["quantization: static"])[-4:] == typed
+    assert shlex.split(found.command)[-4:] == typed

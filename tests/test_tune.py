@@ -827,6 +827,7 @@ def test_engine_that_computes_in_another_precision(model: Path, monkeypatch: pyt
 
 def test_engines_to_try() -> None:
     assert engines_to_try((), is_lossy=True) == [EngineChoice()]
+    assert not {e.name for e in engines_to_try(None, is_lossy=True)} & {"web", "webgpu"}
     assert engines_to_try(("onnxruntime",), is_lossy=False) == [EngineChoice()]
     names = [e.precision for e in engines_to_try((str(INEXACT),), is_lossy=True)]
     assert names == ["f32", "f32", "bf16", "f8"]

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from math import inf
+from pathlib import Path
 from time import monotonic
 
 from msgspec import Struct, to_builtins
@@ -26,7 +27,7 @@ from ..report.notebook import report_card, report_line
 from ..report.number_text import change, ratio, ratio_with_bounds
 from ..report.page import page_html
 from ..report.progress import with_keywords
-from .decisions import ENGINE, PIPELINE, installed_providers, pipeline_choices
+from .decisions import BROWSERS, ENGINE, PIPELINE, installed_providers, pipeline_choices
 from .report import TuneReport
 from .search import LIMITED, RaceTrial
 from .tune import tune_model
@@ -103,11 +104,9 @@ def advise_on(model: ModelLike, options: AdviseOptions) -> AdviceReport:
     chosen = TuneOptions(**taken, scheme=scheme, verify="quick", min_time=0.3)
     tuned = tune_model(model, chosen).report
     arguments = f"{shlex.quote(source.label)} -o out.onnx"
-    data = "".join(
-        f" --{name} {shlex.quote(str(given))}"
-        for name, given in (("data", options.data), ("labelled", options.labelled))
-        if given is not None
-    )
+    typed = [("data", given) for given in (options.data if isinstance(options.data, list | tuple) else [options.data])]
+    typed.append(("labelled", options.labelled))
+    data = "".join(f" --{name} {shlex.quote(str(d))}" for name, d in typed if isinstance(d, str | Path))
     found = {a.technique: a for a in _raced(tuned, arguments, scheme, data, options.budget)}
     advice = sorted(found.values(), key=lambda a: a.time.ratio if a.time is not None else inf)
     advice += _not_tried(source, has_data=has_data)
@@ -163,7 +162,7 @@ def _not_tried(source: ModelSource, *, has_data: bool) -> Iterator[Advice]:
         yield Advice(
             "quantization: static", NOT_TRIED, reason=reason, command=f"passes advise {name} --data inputs.npz"
         )
-    for engine in engine_names():
+    for engine in (name for name in engine_names() if name not in BROWSERS):
         try:
             find_engine(engine).installed_version()
         except UsageError as e:
@@ -185,6 +184,8 @@ def describe(report: AdviceReport) -> Document:
     """The techniques that pay, the table of all, and the commands to type."""
     tuned, size = report.tuned, report.tuned.original.bytes
     verdict = "no technique was significantly faster than onnxruntime's defaults"
+    if not any(a.time is not None for a in report.advice):
+        verdict = "no technique was measured within the time limit: give --time"
     if tuned.ratio is not None:
         verdict = f"{ratio_with_bounds(tuned.ratio)} of the time with all of them, verified: {', '.join(tuned.words)}"
     rows = [

@@ -33,6 +33,7 @@ PROVIDER_OPTIONS: Mapping[str, Sequence[Mapping[str, str]]] = MappingProxyType({
 OF_ENGINES = ("engine", "precision", "provider_options", "intra_op_threads", "streams")
 """The settings that other engines than onnxruntime have, too."""
 ENGINE, PIPELINE = "engine", "pipeline"  # the decisions
+BROWSERS = frozenset({"web", "webgpu"})  # engines in which no program of this machine runs: they are tried if named
 
 
 class Choice(Struct, frozen=True):
@@ -231,13 +232,13 @@ def installed_providers() -> list[ExecutionProvider]:
 
 
 def engines_to_try(named: Sequence[str] | None, *, is_lossy: bool) -> list[EngineChoice]:
-    """onnxruntime, and the engines of these texts, or all that are installed.
+    """onnxruntime, and the engines of these texts, or all that are installed but browsers.
 
     An engine without a precision stands for f32, and with `is_lossy` for all that it has. Raises UsageError for one
     that is not installed, and for a lossy precision without `is_lossy`.
     """
     found = [EngineChoice()]
-    for text in engine_names() if named is None else named:
+    for text in [name for name in engine_names() if name not in BROWSERS] if named is None else named:
         try:
             chosen = parse_engine(text)
         except UsageError:

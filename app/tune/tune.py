@@ -114,9 +114,9 @@ def tune_model(model: ModelLike, options: TuneOptions) -> TuneResult:
     core). `goal`: "latency" (`quantile` p50 or p99), "throughput" of several callers, "memory" or "size"; with the last
     two, the result is not slower. It is measured at all combinations of `dim`, lists of sizes by symbol, at the `shape`
     of inputs, or on `inputs` as for `optimize`. Each `pipeline` is tried with groups of rules switched off and on, and
-    at several opsets; so are each execution provider `ep` and each `engine` (None: all that are installed). The schemes
-    of `quantize` and other precisions of engines are tried only with a `budget`, with `scheme`, `data`, `labelled` and
-    `metric` as documented there.
+    at several opsets; so are each execution provider `ep` and each `engine` (None: all that are installed but
+    browsers). The schemes of `quantize` and other precisions of engines are tried only with a `budget`, with `scheme`,
+    `data`, `labelled` and `metric` as documented there.
 
     The search starts no race after `trials` raced trials or `time` seconds; races have `min_time` seconds of calls for
     each configuration. With a `journal`, an interrupted search can be resumed. In the end all pipelines, with the

@@ -9,7 +9,6 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from math import inf
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -231,10 +230,10 @@ CROWDED = """g (bfloat16[1] x) => (bfloat16[1] y, bfloat16[N] z) {
 }"""  # 600 million elements
 
 
-def original_of(text: str, *, deadline: float = inf, effort: Effort = "default") -> Oracle:
+def original_of(text: str, *, effort: Effort = "default", **ends: float) -> Oracle:
     model = load(text)
     spec = VerificationSpec.of(from_onnx(model), effort=effort)
-    return Oracle(model.SerializeToString(), spec, deadline=deadline)
+    return Oracle(model.SerializeToString(), spec, **ends)
 
 
 def test_first_runs_share_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,6 +290,18 @@ def test_deadline_of_a_command_leaves_out_inputs(clock: Clock) -> None:
     assert "further inputs were skipped: runs of the original took 60 s" in oracle.notes
     with pytest.raises(UnverifiableError, match="did not end within 0 s"):
         original_of(RELU, deadline=clock.now)
+
+
+def test_a_wanted_end_leaves_out_all_but_one_input(clock: Clock) -> None:
+    """A search that is late verifies its result in any case."""
+    assert len(original_of(RELU, wanted_end=150).runs) == 6
+    began = clock.now
+    oracle = original_of(RELU, wanted_end=began)
+    assert (len(oracle.runs), clock.now - began) == (1, 10)
+    verdict = oracle.compare(load(RELU).SerializeToString())
+    assert (verdict.failure, len(verdict.input_sets), clock.now - began) == (None, 1, 20)
+    wrong = oracle.compare(load(RELU.replace("Relu", "Abs")).SerializeToString())
+    assert wrong.failure is not None
 
 
 @pytest.mark.parametrize("dtype", ["float", "bfloat16"])

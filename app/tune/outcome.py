@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from pathlib import Path
+from time import monotonic
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from ...core.io.model_source import ModelSource
 from ...core.ort.backends import session_memory
 from ...core.ort.engines import SINGLE, EngineChoice
 from ...core.ort.sessions import SessionConfig
+from ...core.processes.watchdog import wanted_by
 from ...core.run.phase_timer import COMPARING, MEASURING, PhaseTimer
 from ...core.run.report import Report
 from ...core.support.scratch_folder import ScratchFolder
@@ -34,7 +36,7 @@ from ..quantize.search import SMALLER
 from .decisions import ENGINE, ONE_THREAD, engine_choices, pipeline_choices, with_engine_pipeline
 from .loss_limit import LossLimit, has_loss, has_own_loss
 from .racing import LAST, RUNGS, SHORTEST, RaceEntry, RaceResult
-from .search import LIMITED, Choices, DecisionResult, TuningSearch
+from .search import CHECKING_SHARE, LIMITED, Choices, DecisionResult, TuningSearch
 from .tune_options import TuneOptions
 from .tuned_models import TunedModels
 
@@ -248,7 +250,9 @@ def first_right(search: TuningSearch, checks: Checks, decisions: list[DecisionRe
             raise UnverifiableError(f"the original does not run in onnxruntime: {original.failure}")
         configuration = search.configuration(choices)
         try:
-            verdict = checks.verdict(models, configuration, search.start.session) if last.best else None
+            least = monotonic() + CHECKING_SHARE * search.limits.seconds
+            with wanted_by(max(search.began + search.limits.seconds, least)):
+                verdict = checks.verdict(models, configuration, search.start.session) if last.best else None
         except (VerificationError, UnverifiableError) as e:
             checks.notes.append(f"left out: {_words(configuration, search.start)}: {e}")
             contenders = [c for c in contenders if not _is_computed_alike(search.configuration(c), configuration)]

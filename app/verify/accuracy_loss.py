@@ -20,7 +20,7 @@ from ...core.operators.effects import uses_16_bit_floats
 from ...core.ort.engines import SINGLE
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import AS_USERS_RUN, UNOPTIMIZED, SessionConfig
-from ...core.processes.watchdog import time_limit_end
+from ...core.processes.watchdog import wanted_end
 from ...core.run.phase_timer import COMPARING, PhaseTimer
 from ...core.verify.input_specs import input_specs
 from ...core.verify.oracle import COMPARISON_SECONDS
@@ -163,7 +163,7 @@ def measure_loss(
 
 
 def _seconds(options: VerifyOptions) -> float:
-    return min(COMPARISON_SECONDS[options.effort], TIME_SHARE * max(0.0, time_limit_end() - monotonic()))
+    return min(COMPARISON_SECONDS[options.effort], TIME_SHARE * max(0.0, wanted_end() - monotonic()))
 
 
 @dataclass(slots=True)

@@ -66,6 +66,7 @@ class _TimeLimit:
 
 
 _LIMIT: ContextVar[_TimeLimit | None] = ContextVar("_LIMIT", default=None)
+_WANTED_END: ContextVar[float] = ContextVar("_WANTED_END", default=inf)
 
 
 @contextmanager
@@ -101,6 +102,21 @@ def time_limit_end() -> float:
     """The time, of `time.monotonic`, at which the time limit is reached; infinity without a limit."""
     limit = _LIMIT.get()
     return inf if limit is None else limit.deadline
+
+
+@contextmanager
+def wanted_by(end: float) -> Generator[None]:
+    """Let verification in the block try fewer inputs to end by a time of `time.monotonic`; nothing ends there."""
+    token = _WANTED_END.set(end)
+    try:
+        yield
+    finally:
+        _WANTED_END.reset(token)
+
+
+def wanted_end() -> float:
+    """The time, of `time.monotonic`, by which verification is to end; infinity if it may take its time."""
+    return min(time_limit_end(), _WANTED_END.get())
 
 
 def lift_time_limit() -> None:

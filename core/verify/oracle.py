@@ -136,7 +136,7 @@ class Oracle:
     outputs, random ops get seeds, and outputs of those that take none are compared by type and rank only. Each run of a
     stateful model gets a session of its own. Inputs that `crashed` are left out. Outputs beyond the memory of the
     spec are computed again where they are needed. Input sets are left out to end before `deadline`, in seconds of
-    `time.monotonic`. It can be pickled, without its sessions.
+    `time.monotonic`, and all but the first to end before `wanted_end`. It can be pickled, without its sessions.
 
     Raises UnverifiableError if none of `backends` loads the original or it runs on no input set, and ModelError if it
     does not run on given inputs.
@@ -151,8 +151,9 @@ class Oracle:
         backends: Sequence[Backend] = BACKENDS,
         crashed: CrashedInputs = (),
         deadline: float = inf,
+        wanted_end: float = inf,
     ) -> None:
-        self.spec, self._deadline = spec, deadline
+        self.spec, self._wanted_end = spec, min(deadline, wanted_end)
         self._model, self._backends, self._run_count = original, backends, 0
         self._crashed: dict[Hashable, str] = {i.content(): reason for i, reason in crashed}
         self._outputs = ValueCache[Outputs](spec.value_budget)
@@ -177,7 +178,8 @@ class Oracle:
             self.notes.append(f"{HALF_IN_SINGLE}; with each op rounded, only overflows were looked for, on few inputs")
         self._costs = spec.costs if self.backend.startswith("onnxruntime") else spec.costs.in_reference()
         self._has_run, self._search_budget = False, self._budget(SEARCH_SHARE)
-        self._first_budget = TimeBudget(min(self._search_budget.seconds, FIRST_RUN_TIMEOUTS[spec.effort]))
+        first = min(FIRST_RUN_TIMEOUTS[spec.effort], COMPARISON_SECONDS[spec.effort])
+        self._first_budget = TimeBudget(min(first, SEARCH_SHARE * max(0.0, deadline - monotonic())))
         self.runs: list[ReferenceRun] = []
         self._run_given()
         self._constants = NO_CONSTANTS if spec.given_inputs else constants_of(self._split)
@@ -223,7 +225,7 @@ class Oracle:
 
     def _budget(self, share: float) -> TimeBudget:
         """The time for a search or a comparison, by effort, and at most a share of what is left."""
-        return TimeBudget(min(COMPARISON_SECONDS[self.spec.effort], share * max(0.0, self._deadline - monotonic())))
+        return TimeBudget(min(COMPARISON_SECONDS[self.spec.effort], share * max(0.0, self._wanted_end - monotonic())))
 
     @cached_property
     def _original(self) -> SeededSession:

@@ -18,7 +18,7 @@ from ..errors import MORE_MEMORY, MemoryExhausted, ModelError, UnverifiableError
 from ..io.split_models import Loadable, SplitFile, file_of
 from ..ort.sessions import SessionConfig
 from ..processes.custom_operators import runtime_name
-from ..processes.watchdog import call_every, time_limit_end
+from ..processes.watchdog import call_every, time_limit_end, wanted_end
 from ..processes.worker_process import WorkerExit, WorkerProcess, worker_pool
 from ..support.scratch_folder import ScratchFolder
 from .comparison_options import USUAL, ComparisonOptions
@@ -94,7 +94,7 @@ class OracleProcess:
         self._is_fresh = self._worker.is_unused
         try:
             arguments = OracleArguments(self._file(original), spec, seed, tuple(boundaries))
-            self._begin_to_open(replace(arguments, deadline=time_limit_end()))
+            self._begin_to_open(replace(arguments, deadline=time_limit_end(), wanted_end=wanted_end()))
         except BaseException:
             self.close()
             raise

@@ -34,7 +34,7 @@ CHANGED_REGION = "changed region"
 class OracleArguments(Struct, frozen=True):
     """The arguments of an oracle; with `state`, a file with the state of an earlier one, it is that one again.
 
-    `deadline`: of the command, in seconds of `time.monotonic`.
+    `deadline`: of the command, and `wanted_end`, by which it is to end, in seconds of `time.monotonic`.
     """
 
     original: Path | SplitFile
@@ -44,6 +44,7 @@ class OracleArguments(Struct, frozen=True):
     crashed: CrashedInputs = ()
     state: str = ""
     deadline: float = inf
+    wanted_end: float = inf
 
 
 class OracleFacts(Struct, frozen=True):

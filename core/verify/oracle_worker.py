@@ -88,6 +88,7 @@ class OracleWorker(EvaluationWorker):
                 arguments.boundaries,
                 crashed=arguments.crashed,
                 deadline=arguments.deadline,
+                wanted_end=arguments.wanted_end,
             )
         return self._facts()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from math import inf
 from pathlib import Path
 from time import monotonic
+from typing import Any, cast
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -104,7 +105,10 @@ def advise_on(model: ModelLike, options: AdviseOptions) -> AdviceReport:
     chosen = TuneOptions(**taken, scheme=scheme, verify="quick", min_time=0.3)
     tuned = tune_model(model, chosen).report
     arguments = f"{shlex.quote(source.label)} -o out.onnx"
-    typed = [("data", given) for given in (options.data if isinstance(options.data, list | tuple) else [options.data])]
+    given: Any = options.data
+    typed: list[tuple[str, Any]] = [
+        ("data", d) for d in (cast("Any", given) if isinstance(given, list | tuple) else [given])
+    ]
     typed.append(("labelled", options.labelled))
     data = "".join(f" --{name} {shlex.quote(str(d))}" for name, d in typed if isinstance(d, str | Path))
     found = {a.technique: a for a in _raced(tuned, arguments, scheme, data, options.budget)}

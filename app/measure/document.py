@@ -27,7 +27,7 @@ def describe(report: BenchReport) -> Document:
         "passes bench",
         ", ".join(display_name(m, report) for m in report.models),
         verdict,
-        "bad" if report.failed else "good",
+        "bad" if report.failed else "",
         errors=[f"{display_name(m, report)}: not measured: {m.measured.failure}" for m in report.failed],
         evidence=[size_table(report), memory_table(report), time_table(report)],
         blocks=[

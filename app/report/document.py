@@ -157,10 +157,11 @@ class Section(Struct, frozen=True):
 
 
 class Document(Struct, frozen=True):
-    """The output of a command about a subject: a verdict with its tone (good, open or bad), details, and the rest.
+    """The output of a command about a subject: a verdict with its tone, details, and the rest.
 
-    `evidence` are tables and listings that a terminal shows above the verdict, so that this is next to the prompt.
-    `warnings` and `errors` are for standard error; `footer` are the conditions, such as versions, at the end of a page.
+    The tone is good, open or bad, or "" for a verdict that is none of them. `evidence` are tables and listings that a
+    terminal shows above the verdict, so that this is next to the prompt. `warnings` and `errors` are for standard
+    error; `footer` are the conditions, such as versions, at the end of a page.
     """
 
     command: str

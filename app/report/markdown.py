@@ -45,7 +45,7 @@ def markdown_text(documents: Sequence[Document]) -> str:
 def _row(document: Document, labels: Sequence[str]) -> list[str]:
     tiles = {t.label: _tile(t) for t in document.tiles}
     texts = [escape(document.subject), *(tiles.get(label, "") for label in labels), escape(document.verdict)]
-    return [MARKS[document.tone], *texts]
+    return [MARKS.get(document.tone, ""), *texts]
 
 
 def _tile(tile: Tile) -> str:

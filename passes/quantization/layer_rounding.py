@@ -17,11 +17,12 @@ from ...core.calibration.statistics import Gram, Rows, ValueStatistics
 from ...core.ir.graph import FRESH_NAME_MARK
 from ..arithmetic.value_ranges import CLAMPS
 from ..cleanup.quantization import quantization
-from ..linear.convolution import group_count
+from ..linear.convolution import CONVOLUTIONS, group_count
 from ..linear.products import PRODUCTS, Product
 from ..support.operand_queries import Array, operand, required_producer, unless_declined
 from .channel_scales import replace_input
 from .weight_rounding import Grid, Rounded, float_weights, gptq, shrunk_gram
+from .weights import stored_axis
 
 MAX_COLUMNS = 4608  # of a layer: its Gram matrix takes 170 MB, the inverse of that seconds
 HALF, TINIEST_HALF = 2**-11, 2**-25  # by which scales differ at most that are stored as halves afterwards
@@ -75,12 +76,17 @@ class LayerPair(NamedTuple):
 
 
 def rows_of(op: Op) -> Rows:
-    """The rows of the operand of a Conv or a product that its weights are multiplied with."""
+    """The rows of the operand of a convolution or a product that its weights are multiplied with."""
     w = operand(op, 1)
     if op.type == "Conv":
         sizes = {name: tuple(op.attr(name) or ()) for name in ("strides", "dilations", "pads")}
         shape, auto_pad = w.static_shape, op.attr("auto_pad", "NOTSET")
         return Rows(prod(shape[1:]), group_count(op, w), shape[2:], **sizes, auto_pad=auto_pad)
+    if (
+        op.type == "ConvTranspose"
+    ):  # each element of its kernel is a product of its own: where they overlap, errors add up
+        groups = group_count(op, w)
+        return Rows(w.static_shape[0] // groups, groups, (1,) * (w.rank - 2))
     p = Product.of(op)
     require(w.rank == 2 and not p.trans_a, f"{op.label} multiplies no rows with a matrix")
     return Rows(p.extents[0])
@@ -105,7 +111,9 @@ def layer_pairs(original: Graph, quantized: Graph) -> list[LayerPair]:
     pairs: list[LayerPair] = []
     for op in layers(quantized):
         found = next((made[name] for name in names_behind(op) if name in made), None)
-        if found is not None and (found[0].type == "Conv") == (op.type == "Conv"):  # a Gemm may be of a MatMul
+        if found is not None and (
+            found[0].type == op.type or {found[0].type, op.type} <= {*PRODUCTS}
+        ):  # Gemm of MatMul
             pairs.append(LayerPair(found[0], op, found[1]))
     return pairs
 
@@ -118,7 +126,7 @@ def stem(name: str) -> str:
 def layers(graph: Graph) -> Iterator[Op]:
     """The convolutions and products of a graph, and of those in it, in order."""
     for op in (op for g in graph.with_subgraphs() for op in g.sorted_ops()):
-        if op.type in ("Conv", *PRODUCTS) and not op.domain:
+        if op.type in (*CONVOLUTIONS, *PRODUCTS) and not op.domain:
             yield op
 
 
@@ -210,11 +218,11 @@ def rounded_layer(pair: LayerPair, grams: Sequence[Gram]) -> RoundedLayer:
     require(integers.shape == exact.shape, "the weights have other shapes")
     require(all(g.sums.shape == (groups, columns, columns) for g in grams), "the Gram matrices have other shapes")
     steps = np.where(found.scales > 0, found.scales, 1)  # one of zeros may be 0 as a half
-    if steps.ndim == found.integers.ndim:
-        scales = in_matrices(pair.quantized, np.broadcast_to(steps, found.integers.shape).reshape(shape))
-    else:
-        require(steps.size in {1, groups * outputs}, "its scales are of other channels")
-        scales = np.broadcast_to(steps.reshape(-1), (groups * outputs,)).reshape(groups, 1, outputs)
+    if steps.ndim != found.integers.ndim:
+        axis = stored_axis(pair.quantized)
+        require(steps.size in {1, shape[axis]}, "its scales are of other channels")
+        steps = steps.reshape([-1 if i == axis % len(shape) else 1 for i in range(len(shape))])
+    scales = in_matrices(pair.quantized, np.broadcast_to(steps, found.integers.shape).reshape(shape))
     zeros = np.full((1, outputs), found.zero)
     limit = int(np.abs(found.integers.astype(np.int64) - found.zero).max(initial=0))
     grid = Grid(found.zero - limit, found.zero + limit, found.zero)
@@ -225,15 +233,16 @@ def rounded_layer(pair: LayerPair, grams: Sequence[Gram]) -> RoundedLayer:
 
 
 def in_matrices(op: Op, weights: Array) -> Array:
-    """The weights of a Conv or a product as (groups, elements of rows, outputs)."""
-    if op.type == "Conv":
+    """The weights of a convolution or a product as (groups, elements of rows, outputs)."""
+    if op.type in CONVOLUTIONS:
         groups = int(op.attr("group", 1))
-        return weights.reshape(groups, len(weights) // groups, -1).swapaxes(1, 2)
+        found = weights.reshape(groups, len(weights) // groups, -1)
+        return found.swapaxes(1, 2) if op.type == "Conv" else found
     return (weights.T if op.attr("transB", 0) else weights)[np.newaxis]
 
 
 def of_matrices(op: Op, rounded: Sequence[Rounded], like: Array) -> Array:
-    """The integers of groups in the shape and the type of weights of a Conv or a product."""
+    """The integers of groups in the shape and the type of weights of a convolution or a product."""
     found = np.stack([r.integers for r in rounded])
     turned = found.swapaxes(1, 2) if op.type == "Conv" or op.attr("transB", 0) else found
     return turned.reshape(like.shape).astype(like.dtype)

@@ -252,11 +252,16 @@ def store_int8_weights(g: RewriteBuilder, op: Op) -> Any:
     for index in stored_places(op):
         w = operand(op, index)
         if w.is_const and w.rank > 1 and w.dtype in HALF_OR_SINGLE:
-            axis = 0 if op.type == "Gemm" and op.attr("transB", 0) else CHANNEL_AXES[op.type] % w.rank
+            axis = stored_axis(op) % w.rank
             if saved_bytes(w, axis) > 0:
                 inputs[index] = stored(g, spec, w, axis)
     require(tuple(inputs) != op.inputs, "its weights are few, computed, or stored already")
     return getattr(g, op.type)(*inputs, outputs=len(op.outputs), **op.attrs)
+
+
+def stored_axis(op: Op) -> int:
+    """The axis of the weights of an op along which they have a scale for each index."""
+    return 0 if op.type == "Gemm" and op.attr("transB", 0) else CHANNEL_AXES[op.type]
 
 
 def stored_places(op: Op) -> Sequence[int]:

@@ -1,9 +1,9 @@
-"""The framework: IR, rule language, runs and verification. It never imports rewrites or the application.
+"""The framework: IR, rule language, runs and verification. It does not import rewrites or the application.
 
-`io` reads a model, `serialization` makes a graph of it, which `ir` defines; `inference` finds its types and shapes from
-the declarations in `operators`. `rewriting` applies rules, `run` orders them into passes and leaves out wrong changes,
-`verify` compares the result with the original in `ort`, and `proof` proves what holds for all inputs. `transform`,
-`plugins` and `calibration` serve users who change a model on purpose, add passes, or quantize. `tests/test_layout.py`
+`io` reads a model, from which `serialization` makes a graph, as defined by `ir`; `inference` computes its types and
+shapes from the declarations in `operators`. `rewriting` applies rules, `run` orders passes and rejects wrong changes,
+`verify` compares the result with the original in `ort`, and `proof` proves properties for all inputs. `transform`,
+`plugins` and `calibration` serve users who change a model deliberately, add passes, or quantize. `tests/test_layout.py`
 has the layers.
 """
 
@@ -213,14 +213,14 @@ RENAMED = {
     "Placed": "PassPlacement",
     "stretches_to": "broadcasts_to",
 }
-"""Names of earlier versions, and what has come in their place."""
+"""Names in earlier versions, and their replacements."""
 
 
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    # Late, so that a process that needs a part does not import the rest; and once for each name.
+    # Imported on first use, so that a process that needs a part does not import the rest.
     if name in _HOMES:
         found = getattr(import_module(f".{_HOMES[name]}", __name__), name)
         globals()[name] = found

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class PassesError(Exception):
-    """Base class: `except PassesError` catches every expected failure. A command that it ends has the `exit_code`.
+    """Base class: `except PassesError` catches every expected failure; `exit_code` is that of the commands.
 
     Examples:
         >>> try:
@@ -48,7 +48,7 @@ class UsageError(PassesError):
 
 
 class UnknownNameError(UsageError):
-    """No pass or rule has a name that was given.
+    """No pass or rule has the given name.
 
     Examples:
         >>> try:
@@ -90,9 +90,9 @@ class RuleError(PassesError):
 
 
 class NoFixpoint(PassesError):
-    """A pass, or a group of passes or rules, kept changing the graph past its budget.
+    """A pass, or a group of passes or rules, exceeded its limit of changes to the graph.
 
-    `suspects` are the names of the passes or rules that did, the likeliest first.
+    `suspects` are the names of the passes or rules that caused this, most likely first.
 
     Examples:
         >>> @rule(lambda g, x: g.Abs(x))
@@ -123,7 +123,7 @@ class FailureKind(StrEnum):
 
 
 class PassFailed(PassesError):
-    """A pass raised, left an invalid graph or did not terminate; `__cause__` is the underlying exception, if any."""
+    """A pass raised, left an invalid graph, or did not terminate; `__cause__` is the underlying exception, if any."""
 
     def __init__(self, pass_name: str, kind: FailureKind, message: str) -> None:
         super().__init__(message)
@@ -131,11 +131,11 @@ class PassFailed(PassesError):
 
 
 class InterfaceError(PassesError):
-    """A part of the model's interface changed: a name, a type, a default, a doc string."""
+    """A part of the model's interface changed: a name, type, default or doc string."""
 
 
 class EvaluationError(PassesError):
-    """A backend cannot load or run a model or a part of it. An engine raises it with its reason in one line.
+    """A backend cannot load or run a model or a part of it. Engines raise it with a one-line reason.
 
     Examples:
         >>> def load(model, settings):
@@ -149,22 +149,22 @@ class EvaluationError(PassesError):
 
 
 OUT_OF_MEMORY = "ran out of memory"
-"""The end of messages about a backend or a process without enough memory."""
+"""The end of messages about a backend or process that ran out of memory."""
 
 
 MORE_MEMORY = "--memory SIZE raises the limit"
 
 
 class MemoryExhausted(EvaluationError):
-    """A backend needs more memory than it may take."""
+    """A backend needs more memory than its limit."""
 
 
 class ModelLoadError(EvaluationError):
-    """A backend does not load a model."""
+    """A backend cannot load a model."""
 
 
 class VerificationError(PassesError):
-    """The rewritten model computes other results than the original.
+    """The outputs of the rewritten model differ from those of the original.
 
     Examples:
         >>> @rule(lambda g, x: g.Abs(x))
@@ -182,7 +182,7 @@ class VerificationError(PassesError):
 
 
 class TargetError(PassesError):
-    """The model, or the result of a run, has ops that a target does not take.
+    """The model, or the result of a run, has ops that a target does not support.
 
     Examples:
         >>> try:
@@ -196,7 +196,7 @@ class TargetError(PassesError):
 
 
 class UnverifiableError(PassesError):
-    """The original runs on no input that was tried, so the rewritten model cannot be verified.
+    """The original fails on all inputs that were tried, so the rewritten model cannot be verified.
 
     Examples:
         >>> unknown = onnx.parser.parse_model(TEXT.replace("Relu", "acme.Relu").replace("17]", '17, "acme": 1]'))
@@ -223,7 +223,7 @@ class TimeLimitError(UnverifiableError):
 
 
 class PluginError(PassesError):
-    """A pass could not be loaded, or two passes share a name. `names` are the passes that are unavailable for it.
+    """A pass could not be loaded, or two passes share a name. `names` are the passes that are therefore unavailable.
 
     Examples:
         >>> try:
@@ -265,15 +265,15 @@ class MatchFailure(Exception):
 
 
 class MissingOperator(MatchFailure):
-    """A rule needs an operator that came with an opset after the opset of the model."""
+    """A rule needs an operator that the model's opset does not have yet."""
 
     def __init__(self, op_type: str, opset: int, since: int) -> None:
-        super().__init__(f"{op_type} does not exist at opset {opset}; it came with opset {since}")
+        super().__init__(f"{op_type} does not exist at opset {opset}; it was added in opset {since}")
         self.op_type, self.since = op_type, since
 
 
 def format_error(error: BaseException) -> str:
-    """The text of an exception, with its type unless it is a PassesError; an error in its `__str__` is ignored."""
+    """The text of an exception, with its type unless it is a PassesError; errors in its `__str__` are ignored."""
     try:
         text = " ".join(str(error).split())
     except Exception:  # noqa: BLE001 - a plugin's own exception
@@ -285,7 +285,7 @@ def format_error(error: BaseException) -> str:
 
 @contextmanager
 def plugin_failures(what: str, *passed: type[BaseException]) -> Generator[None]:
-    """Raise whatever code of a plugin raises as PluginError about `what`, but Ctrl-C, and errors of types `passed`."""
+    """Convert exceptions of a plugin's code to PluginError about `what`, except Ctrl-C and the types `passed`."""
     try:
         yield
     except (KeyboardInterrupt, *passed):

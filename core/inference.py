@@ -1,9 +1,9 @@
 """Inference of types, shapes, and the elements of small integer tensors, on demand.
 
-Reading `Value.shape` infers the op that produces the value and those before it, once for the same facts: with symbolic
-dims where its declaration in `core.operators` has a shape function, or its traits give one, and otherwise by the
-inference function of its ONNX schema, which gets constants up to 1 KB and no weights. The numbers of shapes are
-followed through the ops that compute with them, by the declarations too.
+Reading `Value.shape` infers the op that produces the value and the ops before it, once for the same facts. Symbolic
+dims are computed if the operator's declaration in `core.operators` has a shape function, or its traits imply one;
+otherwise the inference function of its ONNX schema is used, which gets constants up to 1 KB and no weights. The
+elements of shapes are tracked through the ops that compute with them, also according to the declarations.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .processes.onnx_calls import OnnxAborted, OnnxError, infer_node_outputs
 from .serialization.exporter import node_bytes
 from .serialization.importer import declare_computed, declare_input
 
-MULTIDIRECTIONAL_BROADCAST_OPSET = 8  # of the variadic operators, the last to broadcast in both directions
+MULTIDIRECTIONAL_BROADCAST_OPSET = 8  # the variadic operators were the last to get it
 
 
 def _broadcast(op: Op) -> list[Shape]:
@@ -56,7 +56,7 @@ SHAPE_FUNCTIONS: Mapping[str, ShapeFunction] = {
 ELEMENT_TYPES: Mapping[str, int] = {
     f"tensor({element_type(dtype)})": dtype for dtype in TensorProto.DataType.values() if dtype
 }
-"""The element types by the texts that schemas have for tensors of them."""
+"""Element types by the strings that schemas use for their tensors."""
 INTEGER_LIMITS: dict[int, int] = {
     onnx.TensorProto.INT64: 1 << 63,
     onnx.TensorProto.INT32: 1 << 31,
@@ -81,7 +81,7 @@ def infer_from_subgraphs(op: Op) -> None:
             out.merge_type(v.recorded_type[0], None, inferred=True)
 
 
-DATA_DEPENDENT_OPS = ops_with(Trait.DATA_DEPENDENT)  # rewrites do not refine their outputs
+DATA_DEPENDENT_OPS = ops_with(Trait.DATA_DEPENDENT)  # rewrites do not refine the types of their outputs
 
 
 def infer(op: Op) -> None:
@@ -103,9 +103,9 @@ def infer(op: Op) -> None:
 
 
 def infer_dtype(value: Value) -> None:
-    """Infer the element type of `value` alone, through operators that keep the type of an input. O(unknown ones).
+    """Infer only the element type of `value`, through operators that keep the type of an input. O(unknown types).
 
-    Shapes may be known better later, when constants are folded.
+    Shapes may become known later, when constants are folded.
     """
     passed, source = [value], _source_of_dtype(value)
     while source is not None and source.recorded_type[0] == 0:
@@ -121,7 +121,7 @@ def infer_dtype(value: Value) -> None:
 
 
 def _source_of_dtype(value: Value) -> Value | None:
-    """The input whose element type an op gives to `value`; None if it gives another one, or none is known."""
+    """The input from which an op takes the element type of `value`; None if there is none, or its type is unknown."""
     op = value.producer
     if op is None or op.domain or op.schema is None or op.type not in SHAPE_FUNCTIONS or value is not op.outputs[0]:
         return None
@@ -130,7 +130,7 @@ def _source_of_dtype(value: Value) -> Value | None:
 
 
 def _pending_dependencies(op: Op) -> Iterator[Op]:
-    """The producers of inputs of `op` that inference may still refine."""
+    """Yield the producers of inputs of `op` that inference may still refine."""
     results = (v for sub in op.subgraphs for v in sub.outputs)
     for v in (*op.inputs, *results):
         if v is not None and (maker := v.refining_producer) is not None:
@@ -147,7 +147,7 @@ def _infer_op(op: Op) -> None:
         dtypes = () if spec.has_type_and_shape_inference_function else [o.dtype for o in _outputs_of(op)]
         if not dtypes or 0 in dtypes:
             infer_from_schema(op, spec)
-        else:  # which is all that onnx knows
+        else:  # onnx knows nothing else
             for v, dtype in zip(op.outputs, dtypes, strict=False):
                 v.merge_type(dtype, None, inferred=True)
     if spec is None or op.type in DATA_DEPENDENT_OPS:
@@ -162,7 +162,7 @@ def _infer_op(op: Op) -> None:
 
 
 def _infer_custom(op: Op) -> None:
-    """Infer the outputs of an operator that the user added: as its kernel declares them, or as onnxruntime does."""
+    """Infer the outputs of a custom operator, as declared by its kernel or inferred by onnxruntime."""
     added = custom_operators()
     if added is None or op.subgraphs or not is_foreign(op.domain):
         return
@@ -183,7 +183,7 @@ def _infer_custom(op: Op) -> None:
 
 
 def _model_of(op: Op, names: dict[SymInt, str]) -> bytes:
-    """A serialized model of an op alone; empty if the type of an input is unknown. Adds the `names` of dims."""
+    """A serialized model of a single op; empty if the type of an input is unknown. Adds the `names` of dims."""
     node = onnx.NodeProto(op_type=op.type, domain=op.domain, output=[f"y{i}" for i in range(len(op.outputs))])
     node.attribute.extend(onnx.NodeProto.FromString(node_bytes(op)).attribute)
     graph = onnx.GraphProto(name="op", output=[onnx.ValueInfoProto(name=name) for name in node.output])
@@ -212,7 +212,7 @@ def _settle_declared_symbols(op: Op) -> None:
 
 
 def _infer_built_in(op: Op, spec: onnx.defs.OpSchema) -> bool:
-    """Infer types and shapes with the built-in functions; whether all outputs are known then."""
+    """Infer types and shapes with the built-in functions; return whether all outputs are known."""
     known = [v.recorded_type for v in op.inputs if v is not None]
     if len(known) < spec.min_input or not known or any(v is not None and v.type is not None for v in op.inputs):
         return False
@@ -240,14 +240,14 @@ def _infer_built_in(op: Op, spec: onnx.defs.OpSchema) -> bool:
 
 
 def _is_unknown_to_schema(op: Op, known: Sequence[tuple[int, Shape | None]]) -> bool:
-    """Whether the schema does not know an extent either: for lack of a rank, or of the numbers that decide on it."""
+    """Whether the schema cannot know an extent either, because a rank or numbers that determine it are unknown."""
     deciding = (v for i in roles(op.type) if (v := op.input(i)) is not None)
     is_unknown = any(shape is None for _, shape in known) or any(v.tensor is None for v in deciding)
     return is_unknown and (len(op.outputs) == 1 or op.type == "Split")
 
 
 def _shape_of_known_rank(op: Op) -> Shape | None:
-    """The shape of an output whose rank alone is known; None if it is not."""
+    """The shape of an output if at least its rank is known; otherwise None."""
     rank: Dim
     try:
         if op.type in {"NonZero", "Range", "Shape"}:
@@ -266,9 +266,9 @@ def _shape_of_known_rank(op: Op) -> Shape | None:
 
 
 class _OutputType(Struct, frozen=True):
-    """The element type of an output, by its schema: a `dtype`, or the type of the first of `inputs` that is given.
+    """The element type of an output, by its schema: a `dtype`, or the type of the first present one of `inputs`.
 
-    Without both an attribute states it.
+    If both are missing, an attribute determines it.
     """
 
     dtype: int
@@ -277,7 +277,7 @@ class _OutputType(Struct, frozen=True):
 
 @cache
 def _output_types(op_type: str, domain: str, version: int) -> tuple[_OutputType, ...]:
-    """The types of the outputs of an operator; a variadic last one is given once."""
+    """The types of an operator's outputs; the type of a variadic last output is listed once."""
     spec: Any = schema(op_type, domain, version)
     allowed: dict[str, Sequence[str]] = {c.type_param_str: c.allowed_type_strs for c in spec.type_constraints}
     found: list[_OutputType] = []
@@ -297,7 +297,7 @@ def _first_input(op: Op, indices: Sequence[int]) -> Value | None:
 
 
 def _output_dtype(op: Op, index: int) -> int:
-    """The element type of an output; 0 if it is unknown. Raises one of INVALID_OPERAND_ERRORS."""
+    """The element type of an output; 0 if unknown. Raises one of INVALID_OPERAND_ERRORS."""
     declared = _outputs_of(op)
     output = declared[min(index, len(declared) - 1)]
     if output.dtype:
@@ -316,7 +316,7 @@ DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "stash_type", "value")
 
 
 def _unstated_dtype(op: Op) -> int:
-    """The element type of an output where the attribute for it is not given."""
+    """The element type of an output if the attribute that determines it is absent."""
     if op.type in {"ConstantOfShape", "LayerNormalization"}:
         return TensorProto.FLOAT
     if op.type == "QuantizeLinear":
@@ -341,7 +341,7 @@ def _infer_elements(op: Op, new_unknown: Callable[[], SymInt]) -> None:
 
 
 def forget_inferred_types(graph: Graph) -> None:
-    """Leave only the declared types of computed values and inputs of bodies; others are inferred anew. O(values)."""
+    """Reset computed values and inputs of bodies to their declared types, so that inference is repeated. O(values)."""
     for g in graph.with_subgraphs():
         for op in g.ops():
             op.inferred_epoch = NOT_INFERRED
@@ -361,7 +361,7 @@ def forget_inferred_types(graph: Graph) -> None:
 
 
 def _inferred_elements(op: Op) -> list[PartialElements]:
-    """The elements of each output of `op`, whose shapes are known already; [] if nothing is known."""
+    """The elements of each output of `op`, whose shapes are already known; [] if nothing is known."""
     declared = OPERATORS.get(op.type) if not op.domain else None
     if declared is None or declared.symbols is None:
         return []
@@ -373,7 +373,7 @@ def _inferred_elements(op: Op) -> list[PartialElements]:
 
 
 def _is_tracked(value: Value) -> bool:
-    """Whether the elements of a value are tracked: few integers or booleans of rank 0 or 1."""
+    """Whether the elements of a value are tracked, that is, it has few integers or booleans and rank 0 or 1."""
     dtype, shape = value.recorded_type
     if dtype not in TRACKED_DTYPES or shape is None or len(shape) > 1:
         return False
@@ -387,12 +387,12 @@ def _within_limits(x: SymInt | None, of: Value) -> SymInt | None:
     return x if x is None or sym.is_simple(x) else None
 
 
-MAX_PLAIN_NUMBER = (1 << 40) - 1  # of attributes, elements and tensors, beyond which extents are left to onnxruntime
-MAX_ABORTED_CALLS = 4  # of a model, beyond which onnx is not asked again
-MAX_ELEMENTS_BY_AXIS = 2000  # of which pads have two; onnx and onnxruntime make a dim of each, and NumPy has 64
+MAX_PLAIN_NUMBER = (1 << 40) - 1  # in attributes and elements; with larger ones, extents are left to onnxruntime
+MAX_ABORTED_CALLS = 4  # per model; afterwards, onnx is not called again
+MAX_ELEMENTS_BY_AXIS = 2000  # pads have two per axis; onnx and onnxruntime make a dim of each, and NumPy allows 64
 TERM = rb"[A-Za-z ]*(\.\.\.[A-Za-z ]*)?"
 EQUATION = re.compile(rb"%b(,%b)*(->%b)?" % (TERM, TERM, TERM))  # of Einsum
-ANONYMOUS_DIM_PREFIX = "\N{SECTION SIGN}"  # before the number of a dim that has no name of its own
+ANONYMOUS_DIM_PREFIX = "\N{SECTION SIGN}"  # prefix of the number of a dim without a name
 
 
 def infer_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
@@ -400,7 +400,7 @@ def infer_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
     names: dict[SymInt, str] = {}  # of dims that are expressions or may be replaced
     try:
         found = _inferred_types(op, spec, names)
-    except (OnnxError, ValueError):  # ValueError: for extents that no message holds
+    except (OnnxError, ValueError):  # ValueError: extents that a message cannot hold
         return  # the op is invalid, or the schema infers nothing; onnxruntime decides
     named: dict[Dim, Dim] = {name: dim for dim, name in names.items()}
     for v in op.outputs:
@@ -414,7 +414,7 @@ def infer_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
 
 
 def schema_violation(op: Op) -> str:
-    """The reason for which the schema of `op` rejects its attributes, input types or constant inputs; or ""."""
+    """Why the schema of `op` rejects its attributes, input types or constant inputs, or ""."""
     spec = op.schema
     if spec is None:
         return ""
@@ -431,7 +431,7 @@ def schema_violation(op: Op) -> str:
 
 
 def _inferred_types(op: Op, spec: onnx.defs.OpSchema, names: dict[SymInt, str]) -> dict[str, onnx.TypeProto]:
-    """The output types by name, none if the type of an input is unknown; adds the `names` of dims that get one.
+    """The output types by name; empty if the type of an input is unknown. Adds the `names` of dims that get one.
 
     Raises OnnxError.
     """
@@ -465,10 +465,10 @@ def _inferred_types(op: Op, spec: onnx.defs.OpSchema, names: dict[SymInt, str]) 
 
 
 def _require_safe(op: Op, node: onnx.NodeProto) -> None:
-    """Raise OnnxError for numbers with which functions of schemas access any memory, or take all memory.
+    """Raise OnnxError for numbers that make functions of schemas access invalid memory, or exhaust memory.
 
-    LayerNormalization and GatherND do not check their axes, Einsum loops without end on equations that are none, and
-    a shape without elements gives as many dims.
+    LayerNormalization and GatherND do not check their axes, Einsum does not terminate for malformed equations, and the
+    elements of a shape determine the number of dims.
     """
     shapes = [None if v is None else v.recorded_type[1] for v in op.inputs]
     rank = len(shapes[0]) if shapes and shapes[0] is not None else None
@@ -484,7 +484,7 @@ def _require_safe(op: Op, node: onnx.NodeProto) -> None:
 
 
 def beyond_ranks(op: Op) -> Value | None:
-    """An input with elements by axis that has more than any tensor has axes, if there is one."""
+    """An input with per-axis elements that has more elements than any tensor can have axes; None if there is none."""
     for i in inputs_by_axis(op.type) if not op.domain else ():
         v = op.input(i)
         extents = v.known_shape if v is not None else None
@@ -494,7 +494,7 @@ def beyond_ranks(op: Op) -> Value | None:
 
 
 def _may_overflow(op: Op, node: onnx.NodeProto) -> bool:
-    """Whether numbers of an op are so large that sums and products of them may wrap around in int64."""
+    """Whether numbers of an op are so large that their sums and products may overflow int64."""
     for v in (v for v in op.inputs if v is not None):
         sizes = [d for d in v.recorded_type[1] or () if isinstance(d, int)]
         elements = (v.tensor.elements or ()) if v.tensor is not None else ()

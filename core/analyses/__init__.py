@@ -1,5 +1,5 @@
-"""Analyses of a graph, `graph.analysis(Liveness)`, whose results are kept until the graph changes.
+"""Analyses of a graph, such as `graph.analysis(Liveness)`; results are cached until the graph changes.
 
-`liveness` has the values in memory at each op and their peak, `dominance` the ops and values that all paths pass, and
-`networkx_view` is what `graph.nx` is.
+`liveness` computes the values in memory at each op and their peak, `dominance` the ops and values on all paths, and
+`networkx_view` is the class of `graph.nx`.
 """

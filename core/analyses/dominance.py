@@ -1,4 +1,4 @@
-"""The ops and values that all paths from the inputs, or to the outputs, pass."""
+"""The ops and values on all paths from the inputs, or on all paths to the outputs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Node = Op | Value
 
 
 class Dominance:
-    """The dominators and postdominators of the ops and values of a graph; constants do not count as its inputs.
+    """The dominators and postdominators of the ops and values of a graph; constants do not count as inputs.
 
-    A node dominates another if all paths from the inputs to that one pass it, and postdominates another if all paths
-    from that one to the outputs do. Each node does both to itself.
+    A node dominates another if all paths from the inputs to that one contain it, and postdominates another if all paths
+    from that one to the outputs contain it. Each node dominates and postdominates itself.
 
     Examples:
         >>> dominance = graph.analysis(Dominance)
@@ -44,19 +44,19 @@ class Dominance:
         self._postdominators = _Tree(reversed(forwards), readers)
 
     def immediate_dominator(self, node: Node) -> Node | None:
-        """The nearest other node that dominates it; None if there is none."""
+        """The nearest other node that dominates `node`; None if there is none."""
         return self._dominators.parent[node]
 
     def immediate_postdominator(self, node: Node) -> Node | None:
-        """The nearest other node that postdominates it; None if there is none."""
+        """The nearest other node that postdominates `node`; None if there is none."""
         return self._postdominators.parent[node]
 
     def dominates(self, node: Node, other: Node) -> bool:
-        """Whether all paths from the inputs to `other` pass `node`. O(log n)."""
+        """Whether all paths from the inputs to `other` contain `node`. O(log n)."""
         return self._dominators.is_ancestor(node, other)
 
     def postdominates(self, node: Node, other: Node) -> bool:
-        """Whether all paths from `other` to the outputs pass `node`. O(log n)."""
+        """Whether all paths from `other` to the outputs contain `node`. O(log n)."""
         return self._postdominators.is_ancestor(node, other)
 
 
@@ -68,7 +68,7 @@ def _read(op: Op) -> list[Value]:
 class _Tree:
     """The dominator tree of a graph without cycles. Each node has a parent, and a jump over many parents.
 
-    Lengths of jumps are as in a skew-binary number, so that an ancestor is found in O(log n) steps.
+    The jumps have the lengths of skew-binary numbers, so that an ancestor is found in O(log n) steps.
     """
 
     def __init__(self, order: Iterable[Node], sources: Callable[[Node], Iterable[Node | None]]) -> None:

@@ -1,4 +1,4 @@
-"""The computed values that are in memory while each op runs, and the peak of their bytes."""
+"""The computed values in memory while each op runs, and the peak of their bytes."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from ..ir.tensor import STRING, element_bits
 from ..ir.values import Value
 
 VIEWS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
-"""Operators of the standard domain whose output is in the memory of their first input, in onnxruntime as in others."""
-MAX_PEAKS = 16  # expressions of symbols none of which bounds another
+"""Standard operators whose output shares the memory of their first input, in onnxruntime and other engines."""
+MAX_PEAKS = 16  # expressions of symbols that do not bound each other
 
 
 class Liveness:
-    """The values in memory while each op of a graph runs, in an `order`, by default the order of the file.
+    """The values in memory while each op of a graph runs, in an `order`, by default file order.
 
-    A value is there from the op that computes it to the last op that reads it, an output of the graph to the end.
-    Inputs and constants are not counted: they are there throughout. The result of an op that only gives another shape
-    is in the memory of its input. An op with bodies needs the memory of the largest body as well, while it runs.
+    A value is live from the op that computes it to the last op that reads it; an output of the graph is live until the
+    end. Inputs and constants are not counted, because they are always in memory. The result of an op that only changes
+    the shape shares the memory of its input. An op with bodies also needs the memory of the largest body while it runs.
 
-    `sizes`: the bytes of each memory block, named by the value that is computed into it; `unknown` are blocks of
-    unknown size, which do not count. `peaks` has the bytes at ops that need most, by op: expressions of symbols none of
-    which is known to be below another. It is empty where there are too many.
+    `sizes`: the bytes of each memory block, named by the value that is computed into it. `unknown`: blocks of unknown
+    size, which do not count. `peaks`: the bytes at the ops that need most: expressions of symbols none of which is
+    known to bound another. It is empty if there are too many.
 
     Examples:
         >>> liveness = graph.analysis(Liveness)
@@ -65,11 +65,11 @@ class Liveness:
 
     @property
     def peak(self) -> SymInt | None:
-        """The bytes at the peak; a maximum of expressions where it depends on the symbols; None if it is unknown."""
+        """The bytes at the peak; a maximum of expressions if it depends on symbols; None if unknown."""
         return reduce(maximum, self.peaks.values()) if self.peaks else None if self._steps else 0
 
     def blocks_read(self, op: Op) -> list[Value]:
-        """The memory blocks of computed values that an op or its bodies read; each once."""
+        """The distinct memory blocks of computed values that an op or its bodies read."""
         read = (*op.inputs, *op.captures) if op.subgraphs else op.inputs
         return list(dict.fromkeys(self._blocks[v] for v in read if v is not None and v in self._blocks))
 
@@ -78,18 +78,18 @@ class Liveness:
         return [v for v in op.outputs if self._blocks.get(v) is v]
 
     def last_reader(self, value: Value) -> Op | None:
-        """The last op that needs the memory of a computed value; None for outputs, and for values not computed here."""
+        """The last op that needs the memory of a computed value; None for outputs and values not computed here."""
         step = self._last.get(self._blocks.get(value, value), len(self.order))
         return self.order[step] if step < len(self.order) else None
 
     def live_at(self, op: Op) -> list[Value]:
-        """The values whose memory is in use while an op runs, those that it computes included."""
+        """The values whose memory is in use while an op runs, including those that it computes."""
         at = self._steps[op]
         made = {v: self._steps[v.producer] for v in self._last if v.producer is not None}
         return [v for v, step in made.items() if step <= at <= self._last[v]]
 
     def _place(self, op: Op, v: Value) -> None:
-        """Find the memory of a result: its own, or the memory of the first input; nothing for a view of an input."""
+        """Determine the memory of a result: its own block, or that of its first input; none for a view of an input."""
         if not v.name or v.tensor is not None:
             return
         source = op.inputs[0] if op.type in VIEWS and not op.domain and op.inputs else None
@@ -114,14 +114,14 @@ class Liveness:
         for i, op in enumerate(self.order):
             live = reduce(add, (self.sizes.get(v, 0) for v in self.blocks_made(op)), live)
             needed = add(live, self._body_peak(op)) if op.subgraphs else live
-            if needed not in seen:  # most steps need as much as another
+            if needed not in seen:  # most ops need as much as another
                 seen.add(needed)
                 if not self._record_peak(op, needed):
                     return
             live = reduce(subtract, (self.sizes.get(v, 0) for v in ends.get(i, ())), live)
 
     def _record_peak(self, op: Op, needed: SymInt) -> bool:
-        """Record what an op needs, unless another needs as much; whether the peak is still known."""
+        """Record what an op needs, unless another op needs as much; return whether the peak is still known."""
         if any(is_at_most(needed, other) for other in self.peaks.values()):
             return True
         self.peaks = {o: other for o, other in self.peaks.items() if not is_at_most(other, needed)}
@@ -145,7 +145,7 @@ class Liveness:
 
 
 def is_at_most(a: SymInt, b: SymInt) -> bool:
-    """Whether a <= b for all sizes of the symbols from 1 on: with a size of 0, there is next to nothing in memory."""
+    """Whether a <= b for all positive sizes of the symbols; with a size of 0, almost nothing is in memory."""
     if isinstance(a, int) and isinstance(b, int):
         return a <= b
     difference = subtract(b, a)
@@ -153,7 +153,7 @@ def is_at_most(a: SymInt, b: SymInt) -> bool:
 
 
 def byte_size(value: Value) -> SymInt | None:
-    """Bytes of the elements of a tensor, inferred if necessary; None if they are unknown, as of sequences and texts."""
+    """The bytes of a tensor's elements, inferred if necessary; None if unknown, as for sequences and strings."""
     dims, dtype = (value.known_shape, value.known_dtype) if value.type is None else (None, 0)
     known = [d for d in dims or () if d is not None]
     if dims is None or len(known) < len(dims) or dtype in {0, STRING}:

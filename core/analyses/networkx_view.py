@@ -1,4 +1,4 @@
-"""A graph for the algorithms of networkx: a read-only multigraph with data, without a copy of another structure."""
+"""A view of a graph for the algorithms of networkx: a read-only multigraph without copied data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..ir.values import Value
 
 Node = Op | Value
 Entry = TypeVar("Entry")
-BODY_KEY = "body"  # of the edge from a value to the op whose body reads it
+BODY_KEY = "body"  # of the edge from a value to an op whose body reads it
 MUTATORS = (
     "add_edge", "add_edges_from", "add_node", "add_nodes_from", "add_weighted_edges_from", "clear", "clear_edges",
     "remove_edge", "remove_edges_from", "remove_node", "remove_nodes_from", "update",
@@ -32,17 +32,17 @@ def _refuse(*_: object, **__: object) -> NoReturn:
 
 
 class NetworkxView(nx.MultiDiGraph[Node] if TYPE_CHECKING else nx.MultiDiGraph):
-    """A graph as a frozen `networkx.MultiDiGraph`, value -> op -> value; edges and data are made as they are read.
+    """A graph as a frozen `networkx.MultiDiGraph` (value -> op -> value), whose edges and data are created when read.
 
-    Each operand is an edge whose key is the index of the operand; a value that a body reads has an edge to the op that
-    holds the body. Once the graph has changed, the view raises GraphError.
+    Each operand is an edge whose key is the operand's index; a value that a body reads has an edge to the op that
+    contains the body. After the graph has changed, the view raises GraphError.
     """
 
     def __init__(self, graph: Graph | None = None) -> None:  # pyright: ignore[reportInconsistentConstructor] - networkx's own takes a backend
         base: Any = super()
         base.__init__()
         if graph is None:
-            return  # networkx makes empty graphs of the same class, for copies
+            return  # networkx creates empty graphs of the same class for copies
         kinds = _kinds_of_nodes(graph)
         self._node = _Entries(graph, kinds, lambda node: _node_data(node, kinds[node]))
         self._adj = _Entries(graph, kinds, partial(_successors, graph))
@@ -52,16 +52,16 @@ class NetworkxView(nx.MultiDiGraph[Node] if TYPE_CHECKING else nx.MultiDiGraph):
             setattr(self, name, _refuse)
 
     def to_directed_class(self) -> type[nx.MultiDiGraph[Node]]:
-        """Copies are ordinary graphs."""
+        """The class of copies, which are ordinary graphs."""
         return nx.MultiDiGraph
 
     def to_undirected_class(self) -> type[nx.MultiGraph[Node]]:
-        """Copies are ordinary graphs."""
+        """The class of copies, which are ordinary graphs."""
         return nx.MultiGraph
 
 
 def _kinds_of_nodes(graph: Graph) -> dict[Node, str]:
-    """The values and ops, each op behind the values that it reads, with the kind of each."""
+    """The values and ops with the kind of each; each op follows the values that it reads."""
     kinds: dict[Node, str] = dict.fromkeys(graph.inputs, "input")
     kinds.update(dict.fromkeys((*graph.initializers, *graph.sparse_initializers), "initializer"))
     for op in graph.sorted_ops():
@@ -76,7 +76,7 @@ def _kinds_of_nodes(graph: Graph) -> dict[Node, str]:
 
 
 class _ReadOnly(Mapping[Any, Entry]):
-    """A mapping to which networkx, or a user, might write."""
+    """A mapping that networkx or a user might try to modify."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = update = setdefault = pop = popitem = clear = _refuse
@@ -85,11 +85,11 @@ class _ReadOnly(Mapping[Any, Entry]):
         """An ordinary dict, for a copy of the graph."""
         return dict(self)
 
-    __deepcopy__ = copy  # a deep one would copy the graph that the entries belong to
+    __deepcopy__ = copy  # a deep copy would copy the graph that the entries belong to
 
 
 class _Entries(_ReadOnly[Any]):
-    """An entry for each node, made when it is first read. Raises GraphError once the graph has changed."""
+    """An entry for each node, created when first read. Raises GraphError after the graph has changed."""
 
     __slots__ = ("_context", "_made", "_make", "_nodes", "_version")
 
@@ -100,7 +100,7 @@ class _Entries(_ReadOnly[Any]):
 
     def _require_current(self) -> None:
         if self._context.mutation_count != self._version:
-            raise GraphError("the graph changed after its networkx view was made: ask for graph.nx again")
+            raise GraphError("the graph changed after this networkx view was created: use graph.nx again")
 
     def __getitem__(self, node: Node) -> Any:
         if self._context.mutation_count != self._version:
@@ -126,7 +126,7 @@ class _Entries(_ReadOnly[Any]):
 
 
 class _Data(_ReadOnly[Any]):
-    """The data of a node or an edge, computed when they are read; `facts` that are None are not among them."""
+    """The data of a node or edge, computed when read; `facts` that are None are not included."""
 
     __slots__ = ("_facts", "_first", "_second")
 
@@ -161,14 +161,14 @@ def _dtype(value: Value) -> str | None:
 
 
 def _shape(value: Value) -> tuple[int | str | None, ...] | None:
-    """The dims: numbers, expressions of symbols as text, and None."""
+    """The dims: numbers, expressions of symbols as strings, and None."""
     if value.type is not None or (dims := value.known_shape) is None:
         return None
     return tuple(d if isinstance(d, int) or d is None else str(d) if is_symbolic_only(d) else None for d in dims)
 
 
 def _nbytes(value: Value, _: object = None) -> int | None:
-    """Bytes of the elements, if the shape is fixed and elements have one size."""
+    """The bytes of the elements, if the shape is fixed and elements have a fixed size."""
     if value.tensor is not None:
         return value.tensor.nbytes
     shape, dtype = (value.known_shape, value.known_dtype) if value.type is None else (None, 0)
@@ -203,7 +203,7 @@ Neighbors = dict[Node, dict[Any, _Data]]
 
 
 def _successors(graph: Graph, node: Node) -> Neighbors:
-    """The values that an op computes, or the ops of this graph that read a value."""
+    """The values that an op produces, or the ops of this graph that read a value."""
     if isinstance(node, Op):
         return {v: {i: _Data(EDGE_DATA, v, i)} for i, v in enumerate(node.outputs) if v.name}
     users = dict.fromkeys(op for use in node.consumers if (op := enclosing_op(graph, use)) is not None)
@@ -211,7 +211,7 @@ def _successors(graph: Graph, node: Node) -> Neighbors:
 
 
 def _predecessors(graph: Graph, node: Node) -> Neighbors:
-    """The values that an op or its bodies read, or the op that computes a value."""
+    """The values that an op or its bodies read, or the op that produces a value."""
     if isinstance(node, Op):
         read = dict.fromkeys(v for v in (*node.inputs, *node.captures) if v is not None)
         return {v: _uses(node, v) for v in read}

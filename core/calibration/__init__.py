@@ -1,5 +1,4 @@
-"""Calibration: statistics of the values of a model on samples, and ranges from them.
+"""Calibration: statistics of a model's values on samples, and ranges computed from them.
 
-`collection` runs a model on samples in a process of its own and gathers `statistics`; `methods` chooses ranges from
-them.
+`collection` runs a model on samples in a separate process and collects `statistics`; `methods` computes ranges.
 """

@@ -28,8 +28,8 @@ from ..support.suggestions import did_you_mean
 from .collection_worker import CollectionWorker
 from .statistics import MAX_WINDOWS, Rows, StatisticsCollector, ValueStatistics
 
-MEMORY_BYTES = 512 << 20  # of the values that are kept at a time
-KEPT_SHARE = 4  # the part of the memory of the process for these values, of which it makes a copy
+MEMORY_BYTES = 512 << 20  # for the values that are kept at a time
+KEPT_SHARE = 4  # 1/n of the process's memory, for these values; the process copies them
 OPTIMIZED = SessionConfig(ENABLE_ALL, prepack_weights=True)
 WORKER = module_command(f"{__package__}.collection_worker")
 RUN_TIMEOUT = 600.0  # seconds to load the model and run one sample
@@ -58,8 +58,8 @@ def collect_statistics(
     the bodies of If, Loop and Scan, where each run of the body counts. Those of values that are not floats, and of
     other bodies, are left out. After `until`, a time of `monotonic`, only the first sample is run for further values.
 
-    Raises ModelError for names that the model lacks, without samples, if the model does not run on a sample, and for a
-    value that is NaN unless an IsNaN of the model reads it, as in a softmax whose rows may be masked throughout.
+    Raises ModelError for unknown names, if there are no samples, if the model does not run on a sample, and for a value
+    that is NaN unless an IsNaN in the model reads it, as in a softmax whose rows may be completely masked.
     """
     channels, grams = channels or {}, grams or {}
     with ExitStack() as stack:
@@ -107,7 +107,7 @@ def collect_statistics(
 
 
 def _write_samples(feeds: Iterable[Feeds], folder: Path) -> list[Path]:
-    """Write each of `feeds` to a file, as the runs for several groups need them again."""
+    """Write each of `feeds` to a file, because the runs of several groups read them."""
     paths = list[Path]()
     for number, arrays in enumerate(feeds):
         paths.append(folder / f"sample{number}")
@@ -118,14 +118,14 @@ def _write_samples(feeds: Iterable[Feeds], folder: Path) -> list[Path]:
 
 
 def _model_file(model: Model | ModelSource | onnx.ModelProto | str | Path, folder: Path) -> tuple[Model, Path]:
-    """The model and its file, beside which its external weights are; it is written to `folder`, unless it has one."""
+    """The model and its file, next to its external weights; written to `folder` if it has no file."""
     source = model if isinstance(model, Model | ModelSource) else model_source(model, inline=True)
     loaded = source if isinstance(source, Model) else source.load()
     if isinstance(source, ModelSource) and source.is_external and not source.transforms:
         assert isinstance(source.origin, ModelFile)
         path = source.origin.path
         functions = onnx.ModelProto.FromString(path.read_bytes()).functions
-        if len(functions) == len(loaded.header.functions):  # none was inlined
+        if len(functions) == len(loaded.header.functions):  # no function was inlined
             return loaded, path.resolve()
     path = folder / "model.onnx"
     write_for_sessions(loaded, path)
@@ -139,7 +139,7 @@ def _values_tested_for_nan(graph: Graph) -> frozenset[str]:
 
 
 def _float_types(graph: Graph, names: Iterable[str]) -> dict[str, int]:
-    """The element types of the values of these names that are floats, or may be. Raises ModelError."""
+    """The element types of the named values that are, or may be, floats. Raises ModelError."""
     dtypes: dict[str, int] = {}
     for g in graph.with_subgraphs():
         for value in defined_values(g):
@@ -152,7 +152,7 @@ def _float_types(graph: Graph, names: Iterable[str]) -> dict[str, int]:
 
 
 def _groups(needed: Mapping[str, int], memory_bytes: int) -> list[list[str]]:
-    """Groups of values, in their order, of up to `memory_bytes` each; `needed` are the bytes of each value."""
+    """Split values, in order, into groups of up to `memory_bytes`; `needed` has the bytes of each value."""
     groups, room = list[list[str]](), 0
     for name, size in needed.items():
         if not groups or size > room:
@@ -165,7 +165,7 @@ def _groups(needed: Mapping[str, int], memory_bytes: int) -> list[list[str]]:
 
 @contextmanager
 def _collection_errors(sample: int | None = None) -> Generator[None]:
-    """Raise ModelError, about a sample if given, where the worker does not do what it is asked for."""
+    """Raise ModelError, naming the sample if given, if the worker fails."""
     subject = "the model cannot be calibrated" if sample is None else f"the model does not run on sample {sample}"
     try:
         yield

@@ -1,4 +1,4 @@
-"""Worker process that runs a model, bodies of Loop and Scan included, and keeps the statistics of its values."""
+"""Worker process that runs a model, including bodies of Loop and Scan, and collects statistics of its values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Observe = Callable[[str, Any], None]
 
 
 class Observation(Struct, frozen=True):
-    """The values to observe, by name, or only their shapes. `folder` has external weights of the model."""
+    """The values to observe, by name, or only their shapes. `folder` contains external weights of the model."""
 
     names: Collection[str]
     config: SessionConfig
@@ -50,11 +50,12 @@ class Observation(Struct, frozen=True):
 
 @dataclass(slots=True)
 class ObservedGraph:
-    """A graph as a model of its own, and the bodies in it with values to observe, each again as such a model.
+    """A graph as a separate model, and the bodies in it that contain observed values, as such models again.
 
-    onnxruntime gives no values of bodies. So the model also outputs what these bodies read, and they run on that.
-    `header` is the model without graph. `graph` is changed, and empty once the model is loaded. `results` are the
-    values that a run returns. `constants` of enclosing graphs are copied where they are read; None for the main graph.
+    onnxruntime does not return values of bodies. The model therefore also outputs what these bodies read, and the
+    bodies run on that. `header` is the model without graph. `graph` is modified, and empty once the model is loaded.
+    `results` are the values that a run returns. `constants` of enclosing graphs are copied where they are read; None
+    for the main graph.
     """
 
     header: onnx.ModelProto
@@ -63,17 +64,17 @@ class ObservedGraph:
     results: Sequence[str] = ()
     constants: Mapping[str, Constant] | None = None
     names: list[str] = field(init=False)
-    """The values to observe, values in bodies last; some may be there more than once."""
+    """The values to observe, those in bodies last; may contain duplicates."""
     outer: list[str] = field(init=False)
     """The values of enclosing graphs that a run needs."""
     _nodes: list[_NodeWithBodies] = field(init=False)
-    _observed: dict[str, str] = field(init=False)  # by name: the output or input of the model
-    _needed: list[str] = field(init=False)  # outputs, or inputs
+    _observed: dict[str, str] = field(init=False)  # maps names to the output or input of the model
+    _needed: list[str] = field(init=False)  # names of outputs or inputs
     _session: LoadedModel | None = None
 
     @classmethod
     def of_model(cls, model: onnx.ModelProto, observation: Observation) -> ObservedGraph:
-        """The main graph of a model, which is changed."""
+        """The main graph of a model; the model is modified."""
         return cls(copy_without(model, "graph"), model.graph, observation)
 
     def __post_init__(self) -> None:
@@ -100,7 +101,7 @@ class ObservedGraph:
         self.outer = [name for name in free if name not in enclosing]
 
     def _node_with_bodies(self, node: onnx.NodeProto, constants: Mapping[str, Constant]) -> _NodeWithBodies | None:
-        """A node of the graph with values to observe in its bodies; None for another one."""
+        """A node of the graph if values in its bodies are observed; otherwise None."""
         version = opset_versions(self.header).get("", 0)
         operator = OPERATORS.get(node.op_type) if has_subgraphs(node) and not canonical_domain(node.domain) else None
         if operator is None or operator.meaning(version) is None:
@@ -130,7 +131,7 @@ class ObservedGraph:
         return [found[name] for name in self.results]
 
     def _computed(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs of the model that are not fed."""
+        """The outputs of the model that are not inputs."""
         outputs = [name for name in self._needed if name not in feeds]
         if not outputs:
             return {}
@@ -139,7 +140,7 @@ class ObservedGraph:
         return dict(zip(outputs, self._session.run(outputs, feeds), strict=True))
 
     def _load(self, feeds: Mapping[str, Any]) -> LoadedModel:
-        """A session of the model. The model of a body takes the types of its inputs from their first values."""
+        """Create a session of the model. The inputs of a body's model get the types of their first values."""
         model = copy_without(self.header)
         model.graph.CopyFrom(self.graph)
         model.graph.name = model.graph.name or "body"
@@ -155,10 +156,9 @@ class ObservedGraph:
 
 
 class _NodeWithBodies(Struct, frozen=True):
-    """A `node` of the opset `version` with values to observe in `bodies`, by attribute.
+    """A `node` at the opset `version` with observed values in `bodies`, by attribute.
 
-    Bodies in its `attributes` are declarations of inputs, and of the results that the next iteration takes: others are
-    not kept.
+    Bodies in its `attributes` only declare the inputs and the results that the next iteration takes.
     """
 
     node: onnx.NodeProto
@@ -167,7 +167,7 @@ class _NodeWithBodies(Struct, frozen=True):
     bodies: Mapping[str, ObservedGraph]
 
     def run(self, found: Mapping[str, Any], observe: Observe) -> None:
-        """Run the bodies on values of the graph with the node, as often as the operator does."""
+        """Run the bodies on values of the node's graph, as often as the operator does."""
 
         def run_body(graph: onnx.GraphProto, given: Sequence[Any]) -> list[Any]:
             body = next((b for name, b in self.bodies.items() if self.attributes[name] is graph), None)
@@ -183,15 +183,15 @@ class _NodeWithBodies(Struct, frozen=True):
 
 
 def _result_count(node: onnx.NodeProto, version: int) -> int:
-    """The number of the first results of a body that the next iteration takes."""
+    """The number of a body's first results that the next iteration takes."""
     if node.op_type == "Loop":
         return max(1, len(node.input) - 1)
     scanned = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), len(node.input))
-    return len(node.input) - scanned - (node.op_type == "Scan" and version < 9)  # whose first input are lengths
+    return len(node.input) - scanned - (node.op_type == "Scan" and version < 9)  # its first input has lengths
 
 
 def _as_declared(value: Any, declared: onnx.ValueInfoProto) -> Any:
-    """A value for an input; a number in one dimension if that is declared, as onnxruntime gives it."""
+    """Convert a value for an input; a number becomes an array with one dimension if declared, as onnxruntime does."""
     if not hasattr(value, "dtype"):
         return value
     array: Array = np.asarray(value, order="C")
@@ -199,7 +199,7 @@ def _as_declared(value: Any, declared: onnx.ValueInfoProto) -> Any:
 
 
 def _type_of(value: Any, declared: onnx.TypeProto | None) -> onnx.TypeProto:
-    """The type of a value, of any shape; lists that are empty and None have the `declared` one."""
+    """The type of a value with any shape; None and empty lists have the `declared` type."""
     if hasattr(value, "dtype"):
         return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), None)
     if declared is not None and declared.WhichOneof("value"):
@@ -208,7 +208,7 @@ def _type_of(value: Any, declared: onnx.TypeProto | None) -> onnx.TypeProto:
 
 
 def _defined_names(graph: onnx.GraphProto) -> dict[str, None]:
-    """The names that a graph defines, without its bodies, in order."""
+    """The names that a graph defines outside of its bodies, in order."""
     initializers = (*(t.name for t in graph.initializer), *(s.values.name for s in graph.sparse_initializer))
     names = chain((v.name for v in graph.input), initializers, *(node.output for node in graph.node))
     return dict.fromkeys(filter(None, names))
@@ -233,7 +233,7 @@ def _add_constant(graph: onnx.GraphProto, constant: Constant | None) -> None:
 
 
 def _append_shapes(graph: onnx.GraphProto, names: Iterable[str]) -> dict[str, str]:
-    """Append nodes with the shapes of values; the names of the shapes by the names of the values."""
+    """Append Shape nodes for values; return the names of the shapes by the names of the values."""
     graphs = [graph, *(g for node in all_nodes(graph.node) for g in subgraphs(node))]
     used = {name for g in graphs for node in g.node for name in (*node.input, *node.output)}
     used.update(name for g in graphs for name in _defined_names(g))
@@ -265,11 +265,11 @@ class CollectionWorker:
     observed: ObservedGraph | None = None
 
     def load(self, path: Path, config: SessionConfig) -> None:
-        """Take the model of a file, with external weights beside it."""
+        """Set the model file, which has its external weights next to it."""
         self.path, self.config = path, config
 
     def sizes(self, names: Iterable[str], feeds: Path) -> dict[str, int]:
-        """The greatest number of elements that each value that can be observed has on a sample."""
+        """The maximum number of elements that each observable value has on a sample."""
         observed = self._observe(names, shapes=True)
         found = dict.fromkeys(observed.names, 0)
 
@@ -280,7 +280,7 @@ class CollectionWorker:
         return found
 
     def collect(self, collectors: Sequence[StatisticsCollector]) -> None:
-        """Begin to collect the statistics of some values."""
+        """Start collecting the statistics of some values."""
         self.collectors = {c.name: c for c in collectors}
         self.observed = self._observe(self.collectors)
 
@@ -289,7 +289,7 @@ class CollectionWorker:
         assert self.observed is not None
 
         def collect(name: str, value: Any) -> None:
-            if not hasattr(value, "dtype") or value.dtype.name not in FLOAT_KINDS:  # or a sequence, a map, an optional
+            if not hasattr(value, "dtype") or value.dtype.name not in FLOAT_KINDS:  # a sequence, map or optional
                 self.collectors.pop(name, None)
             elif value.size and name in self.collectors:
                 self.collectors[name].add(np.asarray(value), sample)
@@ -301,8 +301,8 @@ class CollectionWorker:
         return [c.statistics() for c in self.collectors.values()]
 
     def _observe(self, names: Iterable[str], *, shapes: bool = False) -> ObservedGraph:
-        """The model that gives some values, or their shapes."""
-        self.observed = None  # its memory first
+        """The model that outputs some values, or their shapes."""
+        self.observed = None  # frees its memory first
         observation = Observation(frozenset(names), self.config, self.path.parent, shapes)
         return ObservedGraph.of_model(onnx.ModelProto.FromString(self.path.read_bytes()), observation)
 

@@ -1,4 +1,4 @@
-"""Ranges of values, from their statistics."""
+"""Ranges of values, computed from their statistics."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .statistics import Array, Histogram, ValueStatistics
 Method = Literal["minmax", "percentile", "entropy", "mse"]
 METHODS: tuple[Method, ...] = get_args(Method)
 PERCENTILE = 99.99  # per cent of the elements, inside the range
-LEVELS = 256  # of a quantized value
-ENTROPY_CANDIDATES = 128  # ranges among which the least divergence is sought
-SMOOTHING = 1e-4  # of the average density, in an outermost bin that has outliers alone
-MSE_CANDIDATES, MSE_ROUNDS = 32, 3  # of each end, in each round; each round refines the last one
+LEVELS = 256  # of a quantized type
+ENTROPY_CANDIDATES = 128  # ranges that are compared by divergence
+SMOOTHING = 1e-4  # of the average density, for an outermost bin that only contains outliers
+MSE_CANDIDATES, MSE_ROUNDS = 32, 3  # candidates for each end in each round; each round refines the previous one
 
 
 def value_range(
@@ -28,16 +28,17 @@ def value_range(
     levels: int = LEVELS,
     symmetric: bool = False,
 ) -> Range:
-    """The range of a value to quantize, which holds zero; numbers outside are clamped to it.
+    """Compute the range of a value for quantization. It contains zero; numbers outside are clamped.
 
-    - minmax: all numbers that count.
-    - percentile: `percentile` per cent of the elements; as much is cut off at each end.
-    - entropy: least Kullback-Leibler divergence between the distributions before and after quantization (S. Migacz,
-      8-bit inference with TensorRT, GTC 2017); zeros, which are exact, are left out.
-    - mse: least expected squared error of quantization; zeros are exact.
+    - minmax: all numbers except masks.
+    - percentile: `percentile` per cent of the elements; the same share is cut off at each end.
+    - entropy: minimum Kullback-Leibler divergence between the distributions before and after quantization (S. Migacz,
+    8-bit
+      inference with TensorRT, GTC 2017); zeros are exact and ignored.
+    - mse: minimum expected squared error of quantization; zeros are exact.
 
-    `levels` are those of the quantized type; with `symmetric` they lie evenly around zero. A value without histogram
-    gets its minmax. Raises ModelError for an unknown method or a percentile that is none.
+    `levels` is the number of levels of the quantized type; with `symmetric`, they are symmetric around zero. A value
+    without histogram gets its minmax range. Raises ModelError for an unknown method or an invalid percentile.
     """
     if method not in METHODS:
         raise ModelError(f"calibration method {method!r} is unknown; choose {', '.join(METHODS)}")
@@ -54,7 +55,7 @@ def value_range(
         found = _entropy_range(density, levels // 2 if symmetric else levels)
     else:
         found = _least_error_range(density, levels, folded=symmetric)
-    # An end in the two outermost bins is that of all numbers, so that few distinct numbers stay exact.
+    # If an end is in the two outermost bins, extend it to all numbers, so that few distinct numbers stay exact.
     low = whole.low if found[0] < density.first + 2 else min(float(found[0]) * density.width, 0.0)
     high = whole.high if found[1] > density.end - 2 else max(float(found[1]) * density.width, 0.0)
     return _symmetric(Range(0.0, high)) if symmetric else Range(low, high)
@@ -68,9 +69,9 @@ def calibrated_ranges(
     levels: int = LEVELS,
     symmetric: bool = False,
 ) -> dict[str, Range]:
-    """The ranges of values that can be quantized, by name, see `value_range`.
+    """The ranges of values that can be quantized, by name; see `value_range`.
 
-    A value without samples has none; one with masks, which must not be clamped, stays as it is. Raises ModelError.
+    Values without samples, and values with masks, which must not be clamped, have no range. Raises ModelError.
     """
     return {
         name: value_range(statistics, method, percentile=percentile, levels=levels, symmetric=symmetric)
@@ -80,13 +81,13 @@ def calibrated_ranges(
 
 
 def _symmetric(found: Range) -> Range:
-    """The least range around another one with zero in the middle."""
+    """The smallest range that contains another one and is symmetric around zero."""
     high = max(found.high, -found.low)
     return Range(0.0 - high, high)
 
 
 class _Density(NamedTuple):
-    """Counts in bins of width 1 from `first` on, none empty at either end; `width` is theirs in units of the value."""
+    """Counts in bins of width 1 from `first`; end bins are not empty. `width` is the width in units of the value."""
 
     counts: Array
     first: int
@@ -94,7 +95,7 @@ class _Density(NamedTuple):
 
     @classmethod
     def of(cls, histogram: Histogram, *, folded: bool) -> _Density:
-        """The density of a histogram with zero among its edges, or of the magnitudes."""
+        """The density of a histogram that has zero among its edges, or of the magnitudes if `folded`."""
         used = np.flatnonzero(histogram.counts)
         first, end = min(histogram.first + int(used[0]), 0), max(histogram.first + int(used[-1]) + 1, 0)
         counts = np.zeros(end - first, np.int64)
@@ -113,12 +114,12 @@ class _Density(NamedTuple):
         return self.first + len(self.counts)
 
     def cumulative(self, numbers: Array) -> Array:
-        """`numbers`, one for each bin, summed up to each edge."""
+        """The cumulative sum of `numbers`, one per bin, at each edge."""
         return np.concatenate([np.zeros(1, numbers.dtype), np.cumsum(numbers)])
 
 
 def _percentile_range(density: _Density, zeros: int, percentile: float, *, folded: bool) -> tuple[float, float]:
-    """The ends beyond which the remaining elements lie, half of them at each end; all of them if `folded`."""
+    """The ends beyond which the remaining elements lie, half of them at each end, or all at one end if `folded`."""
     counts, first = density.counts, density.first
     total = int(counts.sum()) + zeros
     beyond = np.array([total * (1 - percentile / 100) * (1 if folded else 0.5)])
@@ -129,9 +130,9 @@ def _percentile_range(density: _Density, zeros: int, percentile: float, *, folde
 
 
 def _entropy_range(density: _Density, levels: int) -> tuple[float, float]:
-    """The window with the least divergence among those within some magnitude, of at least one bin for each level.
+    """The window with the lowest divergence, among symmetric ones with at least one bin per level.
 
-    Outliers count in the outermost bins. A level spreads its count over those of its bins that have any.
+    Outliers count in the outermost bins. A level spreads its count over its nonempty bins.
     """
     counts, first, end = density.counts.astype(np.float64), density.first, density.end
     bound = max(end, -first)
@@ -146,7 +147,7 @@ def _entropy_range(density: _Density, levels: int) -> tuple[float, float]:
     left, right, inside = up_to[starts], up_to[-1] - up_to[ends], up_to[ends] - up_to[starts]
     borders = starts[:, None] + (ends - starts)[:, None] * np.arange(levels + 1) // levels
     masses, bins = np.diff(up_to[borders]), np.diff(nonempty[borders])
-    heights = masses / np.maximum(bins, 1)  # of the bins that are not empty, in the quantized distribution
+    heights = masses / np.maximum(bins, 1)  # of the nonempty bins, in the quantized distribution
     floor = SMOOTHING * inside / (ends - starts)
     own = entropy[ends] - entropy[starts]
     other = (masses * _log(heights)).sum(1)
@@ -171,17 +172,17 @@ def _x_log_x(numbers: Array) -> Array:
 
 
 def _least_error_range(density: _Density, levels: int, *, folded: bool) -> tuple[float, float]:
-    """The ends with the least sum of squared errors.
+    """The ends with the smallest sum of squared errors.
 
-    The error is x**2 for numbers that become zero, step**2 / 12 on average for others inside, and the square of the
-    distance to the end outside. Both ends are sought on a grid, which is refined around the best.
+    The error is x**2 for numbers that become zero, step**2 / 12 on average for other numbers inside, and the square of
+    the distance to the end for numbers outside. Both ends are searched on a grid, which is refined around the best.
     """
     edges = np.arange(density.first, density.end + 1, dtype=np.float64)
     middles, counts = edges[:-1] + 0.5, density.counts.astype(np.float64)
     moments = [density.cumulative(m) for m in (counts, counts * middles, counts * (middles**2 + 1 / 12))]
 
     def below(ends: Array) -> tuple[Array, ...]:
-        """Count, sum and sum of squares of the numbers below some ends, which are linear in each bin."""
+        """Count, sum and sum of squares of the numbers below some ends; numbers are uniform within each bin."""
         return tuple(np.interp(ends, edges, m) for m in moments)
 
     n, total, squares = (m[-1] for m in moments)

@@ -1,4 +1,4 @@
-"""Streaming statistics of values, in memory that does not depend on the number of samples."""
+"""Streaming statistics of values, with memory independent of the number of samples."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from ..operators.window import windows_of
 Array = np.ndarray[Any, Any]
 
 BINS = 4096
-"""Bins of a histogram: at least half of them lie between its lowest and its highest number."""
-LOWEST_EXPONENT = -126  # of the width of bins, whose reciprocal is a float32
-CHUNK_ELEMENTS = 1 << 18  # elements that are counted together, few enough to stay in a cache
+"""Bins of a histogram; at least half of them lie between its lowest and highest number."""
+LOWEST_EXPONENT = -126  # of the width of bins; its reciprocal must be a float32
+CHUNK_ELEMENTS = 1 << 18  # elements that are counted together; few enough to stay in a cache
 FAR = (2.0**12, 2.0**29, 2.0**80)
-"""Magnitudes from which numbers are counted apart, as they may be masks: -10000 and -65504, -1e9, -3.4e38."""
-POSITIVE_MASK_ORDER = 2  # in FAR, from which positive numbers may be masks too
-MAX_WINDOWS = 1 << 13  # of a Conv, of which a Gram matrix is made
-WAITING_PART = 64  # of the bytes of a Gram matrix: after as many elements of rows, their products are added to it
-MASK_DISTANCE = 64.0  # of a mask from zero, in multiples of the magnitude of all other numbers
+"""Magnitudes from which numbers are counted separately, because they may be masks: -10000 and -65504, -1e9, -3.4e38."""
+POSITIVE_MASK_ORDER = 2  # index in FAR from which positive numbers may also be masks
+MAX_WINDOWS = 1 << 13  # windows of a Conv that are used for a Gram matrix
+WAITING_PART = 64  # of the bytes of a Gram matrix: the elements of waiting rows at which their products are added to it
+MASK_DISTANCE = 64.0  # of a mask from zero, as a multiple of the magnitude of all other numbers
 
 
 @dataclass(slots=True)
 class Histogram:
     """Counts of numbers in `BINS` bins of equal width, a power of two; zero is an edge of a bin.
 
-    Bin i holds the numbers from (`first` + i) * `width`, that included, to the next edge. Other numbers make the bins
-    wider, by merging 2, 4, ... of them, so that no count is lost or moved over an edge.
+    Bin i holds the numbers from (`first` + i) * `width`, inclusive, to the next edge. If a new number is outside, the
+    bins are widened by merging 2, 4, ... of them, so that no count is lost or moved across an edge.
     """
 
     counts: Array = field(default_factory=lambda: np.zeros(BINS, np.int64))
@@ -46,11 +46,11 @@ class Histogram:
 
     @property
     def edges(self) -> Array:
-        """The edges of the bins in ascending order, one more than bins."""
+        """The edges of the bins in ascending order, one more than there are bins."""
         return np.arange(self.first, self.first + BINS + 1) * self.width
 
     def add(self, numbers: Array, low: float, high: float) -> None:
-        """Count finite floats, which lie between `low` and `high`."""
+        """Count finite floats between `low` and `high`."""
         self.cover(low, high)
         positions = np.floor(numbers * numbers.dtype.type(ldexp(1.0, -self.exponent)))
         positions -= self.first
@@ -67,7 +67,7 @@ class Histogram:
         np.add.at(self.counts, places, other.counts[found])
 
     def cover(self, low: float, high: float, exponent: int = LOWEST_EXPONENT) -> None:
-        """Widen and move the bins, at least to the width of `exponent`, until they hold `low`, `high` and zero."""
+        """Widen the bins, at least to the width of `exponent`, and move them, to cover `low`, `high` and zero."""
         used = np.flatnonzero(self.counts)
         if len(used):
             low, high = min(low, (self.first + used[0]) * self.width), max(high, (self.first + used[-1]) * self.width)
@@ -86,16 +86,16 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class ChannelStatistics:
-    """Statistics along an axis: for each channel the greatest magnitude of its finite elements."""
+    """Statistics along an axis: the largest magnitude of each channel's finite elements."""
 
     axis: int
     maxima: Array = field(repr=False)
 
 
 class Rows(Struct, frozen=True):
-    """The rows of a value that an op multiplies with weights, of `columns` elements for each of `groups`.
+    """The rows of a value that an op multiplies with weights, with `columns` elements in each of `groups`.
 
-    Those along the last axis, or with a `kernel` the windows of a Conv with these attributes.
+    They are along the last axis or, with a `kernel`, the windows of a Conv with these attributes.
     """
 
     columns: int
@@ -108,13 +108,13 @@ class Rows(Struct, frozen=True):
 
     @property
     def gram_bytes(self) -> int:
-        """The bytes of their Gram matrices."""
+        """The bytes of the Gram matrices."""
         return 8 * self.groups * self.columns**2
 
     def of(self, array: Array, most: int) -> Iterator[Array]:
-        """The rows of an array in parts, each (rows, groups, columns); of windows at most so many, spread evenly.
+        """Yield the rows of an array in parts of shape (rows, groups, columns); at most `most` windows, evenly spread.
 
-        None of an array that does not have such rows.
+        Yields nothing for an array that does not have such rows.
         """
         if not self.kernel:
             rows = array.reshape(-1, 1, array.shape[-1] if array.ndim else 1)
@@ -151,10 +151,10 @@ class Gram(NamedTuple):
 class ValueStatistics:
     """Statistics of a value over all samples.
 
-    `low` and `high` are those of the numbers that count; both are 0 if there are none. Left out of them and of the
-    `histogram` are `infinities`, `nans`, and `masks`: finite numbers so far from all others that they only mark
-    elements to be ignored. `lowest` and `highest` include the masks. `zeros` of the `count` elements are zero, and in
-    no bin. `samples` are those in which the value was computed. `grams` are of rows without infinities.
+    `low` and `high` are the smallest and largest numbers, or both 0 if there are none. They and the `histogram` exclude
+    `infinities`, `nans`, and `masks`: finite numbers so far from all others that they only mark elements to be ignored.
+    `lowest` and `highest` include the masks. `zeros` of the `count` elements are zero, and in no bin. `samples` are
+    those in which the value was computed. `grams` are of rows without infinities.
     """
 
     name: str
@@ -174,12 +174,12 @@ class ValueStatistics:
 
     @property
     def has_masks(self) -> bool:
-        """Whether some elements are masks, infinite or NaN: clamped to the range, they no longer mean the same."""
+        """Whether some elements are masks, infinite or NaN, whose meaning would be lost by clamping to the range."""
         return bool(self.masks or self.infinities or self.nans)
 
     @property
     def magnitude(self) -> float:
-        """The greatest magnitude of the numbers that count."""
+        """The largest magnitude of the numbers, without masks."""
         return max(abs(self.low), abs(self.high))
 
 
@@ -209,11 +209,11 @@ class _Cluster:
 class StatisticsCollector:
     """Collects the statistics of one value, sample by sample.
 
-    Masks are told from other numbers at the end. From a magnitude of 4096, numbers are counted apart by sign and order
-    of magnitude (`FAR`). Such a cluster is one of masks if it is negative or beyond 5e8, and all of it at least 64
-    times as far from zero as every number that counts: -10000 is a mask next to 100, and a number next to 200.
-    NaN is refused unless the value `allows_nan`. Channels are left out where their number varies, as of values of one
-    name in two branches. `rows`: of which to collect Gram matrices; of windows, at most `most_windows` of an array.
+    Masks are separated from other numbers at the end. Numbers with magnitudes of at least 4096 are counted by sign and
+    order of magnitude (`FAR`). Such a cluster contains masks if it is negative or beyond 5e8, and all of it is at least
+    64 times as far from zero as every other number: -10000 is a mask next to 100, but a number next to 200. NaN is
+    rejected unless the value `allows_nan`. Channels are not collected if their number varies, as for values with one
+    name in two branches. Gram matrices are collected of `rows`; of windows, at most `most_windows` per array.
     """
 
     name: str
@@ -227,7 +227,7 @@ class StatisticsCollector:
     infinities: int = 0
     nans: int = 0
     samples: int = 0
-    _sample: int = -1  # the last one
+    _sample: int = -1  # the latest one
     _near: _Cluster = field(default_factory=_Cluster)
     _far: dict[tuple[int, bool], _Cluster] = field(default_factory=dict[tuple[int, bool], _Cluster])
     _channels: Array | None = None
@@ -235,9 +235,9 @@ class StatisticsCollector:
     _waiting: dict[Rows, list[Array]] = field(default_factory=dict[Rows, list[Array]])  # rows for the Gram matrices
 
     def add(self, array: Array, sample: int) -> None:
-        """Add the elements of a float array, of any shape. Raises ModelError for NaN, and axes that do not fit.
+        """Add the elements of a float array of any shape. Raises ModelError for NaN, and for axes that do not fit.
 
-        Several arrays may be of one sample, one after the other.
+        Successive arrays may belong to one sample.
         """
         self.samples += sample != self._sample
         self._sample = sample
@@ -272,7 +272,7 @@ class StatisticsCollector:
         return found
 
     def _add_cluster(self, cluster: _Cluster, numbers: Array, low: float, high: float) -> None:
-        """Add numbers to a cluster; zeros are taken out of its histogram."""
+        """Add numbers to a cluster, without its zeros in the histogram."""
         cluster.add(numbers, low, high, counted=self.has_histogram)
         if low <= 0 <= high:
             zeros = numbers.size - int(np.count_nonzero(numbers))
@@ -305,14 +305,14 @@ class StatisticsCollector:
 
     def _add_gram(self, array: Array, rows: Rows) -> None:
         for part in rows.of(array, self.most_windows):
-            wide = part.astype(np.float32 if rows.kernel else np.float64)  # of windows there are many
+            wide = part.astype(np.float32 if rows.kernel else np.float64)  # there are many windows
             waiting = self._waiting.setdefault(rows, [])
             waiting.append(wide[np.isfinite(wide).all(axis=(1, 2))])
             if sum(a.size for a in waiting) >= max(CHUNK_ELEMENTS, rows.gram_bytes // WAITING_PART):
                 self._multiply(rows)
 
     def _multiply(self, rows: Rows) -> None:
-        """Add the products of the rows that wait; those of many at once, as adding takes as long as many products."""
+        """Add the products of all waiting rows at once, because an addition takes as long as many products."""
         waiting = self._waiting.pop(rows)
         found = (np.concatenate(waiting) if len(waiting) > 1 else waiting[0]).swapaxes(0, 1)
         shape = (rows.groups, rows.columns)

@@ -1,6 +1,6 @@
-"""Models in files and messages: reading, writing, and merging results of other tools.
+"""Models in files and messages: reading, writing, and merging of other tools' results.
 
-A file is read by `files`, which leaves weights on disk, and becomes a Model by `convert`. To be written, a Model is
-serialized by `model`, laid out in a file or two by `writer`, and staged and moved to its place by `publishing`. A
-result of another tool is merged into a graph by `foreign_models`.
+`files` reads a file but leaves weights on disk, and `convert` makes a Model. To write a Model, `model` serializes it,
+`writer` arranges it in one or two files, and `publishing` stages these and moves them to their destination.
+`foreign_models` merges a result of another tool into a graph.
 """

@@ -26,7 +26,7 @@ MAX_HEADER_BYTES = 10_000  # of one array
 MAX_ARRAY_BYTES = 2 << 30  # of all arrays in a small file
 MAX_EXPANSION = 4  # bytes of all arrays for each byte of a larger file
 MAX_MESSAGE_BYTES = (2 << 30) - 1  # of a protobuf message
-TEXT_BYTES = 64  # of a Python string, at least
+TEXT_BYTES = 64  # minimum for a Python string
 MAX_REASON = 200  # characters of a library's message, which may quote the file
 SUFFIX = ".npy"
 UNREADABLE = "cannot be read"
@@ -46,17 +46,17 @@ class ArrayHeader(Struct, frozen=True):
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of the elements in memory, where text becomes Python strings."""
+        """The bytes of the elements in memory, where text becomes Python strings."""
         least = TEXT_BYTES if self.dtype.kind in "OSU" else 1
         return prod(self.shape) * max(self.dtype.itemsize, least)
 
 
 HeaderCheck = Callable[[str, ArrayHeader], None]
-"""Raises ModelError for an array of that name that is not to be read."""
+"""Raises ModelError if the array with that name must not be read."""
 
 
 class ArrayFile(Struct, frozen=True):
-    """An open .npz file of arrays; `headers` has those of all of them by name, and no elements were read."""
+    """An open .npz file; `headers` describes its arrays by name; no elements have been read."""
 
     path: Path
     headers: Mapping[str, ArrayHeader]
@@ -64,7 +64,7 @@ class ArrayFile(Struct, frozen=True):
     _members: Mapping[str, zipfile.ZipInfo]
 
     def read(self, names: Iterable[str]) -> dict[str, Array]:
-        """The arrays of those names. Raises ModelError."""
+        """Read the named arrays. Raises ModelError."""
         import psutil  # noqa: PLC0415 - takes a while, and files of arrays are seldom given
 
         wanted = list(names)
@@ -84,7 +84,7 @@ class ArrayFile(Struct, frozen=True):
 
 @contextmanager
 def open_arrays(path: Path) -> Generator[ArrayFile]:
-    """The arrays in an .npz file. Raises ModelError for other files. Objects are never unpickled."""
+    """Open the arrays in an .npz file. Raises ModelError for other files. Objects are never unpickled."""
     try:
         file = open_regular(path)
     except OSError as e:
@@ -103,7 +103,7 @@ def open_arrays(path: Path) -> Generator[ArrayFile]:
 
 
 def read_arrays(path: Path, check: HeaderCheck = lambda _name, _header: None) -> dict[str, Array]:
-    """The arrays in an .npz file, by name. All headers pass `check` before any elements are read. Raises ModelError."""
+    """Read all arrays of an .npz file after all headers pass `check`. Raises ModelError."""
     with open_arrays(path) as file:
         for name, header in file.headers.items():
             check(name, header)
@@ -112,7 +112,7 @@ def read_arrays(path: Path, check: HeaderCheck = lambda _name, _header: None) ->
 
 @contextmanager
 def _one_line_errors(what: str, failure: str) -> Generator[None]:
-    """Raise the errors of libraries that read a file as ModelErrors, and hide their warnings."""
+    """Convert the errors of libraries that read a file to ModelError, and hide their warnings."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -123,17 +123,17 @@ def _one_line_errors(what: str, failure: str) -> Generator[None]:
         raise ModelError(f"{what} {failure}: there is not enough memory") from e
     except OSError as e:
         raise ModelError(f"{what} {failure}: {e.strerror or first_line(e)[:MAX_REASON]}") from e
-    except Exception as e:  # NumPy, zipfile and its decompressors, protobuf and onnx: there is no list of their errors
+    except Exception as e:  # the errors of NumPy, zipfile and its decompressors, protobuf and onnx are not documented
         raise ModelError(f"{what} {failure}: {first_line(e)[:MAX_REASON]}") from e
 
 
 def _array_members(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """The members of an archive by the names of their arrays. Raises ModelError."""
+    """The members of an archive by array name. Raises ModelError."""
     found: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
         name = member.filename.removesuffix(SUFFIX)
         if name == member.filename:
-            raise ModelError(f"{path}: {name} is not an array, whose name ends in {SUFFIX}")
+            raise ModelError(f"{path}: {name} is not an array: its name must end in {SUFFIX}")
         if name in found:
             raise ModelError(f"{path}: there are two arrays named {name}")
         found[name] = member
@@ -141,11 +141,11 @@ def _array_members(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.Zi
 
 
 def _read_header(stream: IO[bytes]) -> ArrayHeader:
-    """The header at the start of a stream, of which no more is read than a header may have. Raises ValueError."""
+    """Read the header at the start of a stream, up to the maximum size of a header. Raises ValueError."""
     start = BytesIO(stream.read(npy.MAGIC_LEN + 4 + MAX_HEADER_BYTES))
     version = npy.read_magic(start)
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-    if version not in readers:  # (3, 0) is for names of fields
+    if version not in readers:  # (3, 0) is for field names
         raise ValueError(f"its version {version} is unknown")
     shape, _, dtype = readers[version](start, max_header_size=MAX_HEADER_BYTES)
     if any(n < 0 for n in shape):
@@ -154,20 +154,20 @@ def _read_header(stream: IO[bytes]) -> ArrayHeader:
 
 
 def _require_plain(what: str, header: ArrayHeader, held: int) -> None:
-    """Raise ModelError for objects, for structures, and for more elements than the `held` bytes of a member."""
+    """Raise ModelError for objects, structures, and headers that announce more than the `held` bytes."""
     if header.dtype.hasobject:
-        raise ModelError(f"{what} holds pickled objects, which are never read")
+        raise ModelError(f"{what} contains pickled objects, which are never read")
     if header.dtype.fields is not None or header.dtype.subdtype is not None:
-        raise ModelError(f"{what} holds structures, not numbers or text")
+        raise ModelError(f"{what} contains structures instead of numbers or text")
     if header.stored_bytes > held:
-        raise ModelError(f"{what} holds {held} bytes, its header says {header.stored_bytes}")
+        raise ModelError(f"{what} contains {held} bytes, but its header says {header.stored_bytes}")
 
 
 def _require_expansion(path: Path, needed: int, stored: int) -> None:
-    """Raise ModelError for arrays that are much larger than their file of `stored` bytes."""
+    """Raise ModelError for arrays that are much larger than their file, which has `stored` bytes."""
     allowed = max(MAX_ARRAY_BYTES, MAX_EXPANSION * stored)
     if needed > allowed:
-        raise ModelError(f"{path}: its arrays need {_size(needed)}; for a file of this size {_size(allowed)} are read")
+        raise ModelError(f"{path}: its arrays need {_size(needed)}; the limit for its size is {_size(allowed)}")
 
 
 def _size(count: int) -> str:
@@ -184,13 +184,13 @@ def _require_text(array: Array) -> None:
 
 
 def read_tensor(path: Path, check: HeaderCheck) -> Array:
-    """The array in a file with a serialized TensorProto; its header passes `check`, with no name. Raises ModelError."""
+    """Read a serialized TensorProto after its header, with an empty name, passes `check`. Raises ModelError."""
     with _one_line_errors(str(path), "is not a serialized tensor"):
         return _array(onnx.TensorProto.FromString(_read_message(path)), check)
 
 
 def read_sequence(path: Path, check: HeaderCheck) -> list[Array]:
-    """The arrays in a file with a serialized SequenceProto of tensors. Raises ModelError."""
+    """Read a serialized SequenceProto of tensors. Raises ModelError."""
     with _one_line_errors(str(path), "is not a serialized sequence of tensors"):
         proto = onnx.SequenceProto.FromString(_read_message(path))
         _require_tensors(proto)
@@ -198,7 +198,7 @@ def read_sequence(path: Path, check: HeaderCheck) -> list[Array]:
 
 
 def read_optional(path: Path, check: HeaderCheck) -> Array | None:
-    """The array in a file with a serialized OptionalProto of a tensor, None if it is empty. Raises ModelError."""
+    """Read a serialized OptionalProto of a tensor; None if it is empty. Raises ModelError."""
     with _one_line_errors(str(path), "is not a serialized optional tensor"):
         proto = onnx.OptionalProto.FromString(_read_message(path))
         _require_tensors(proto)
@@ -209,7 +209,7 @@ def _read_message(path: Path) -> bytes:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_MESSAGE_BYTES:
-            raise ModelError(f"it has {_size(size)}, a message at most {_size(MAX_MESSAGE_BYTES)}")
+            raise ModelError(f"it has {_size(size)}; the limit for a message is {_size(MAX_MESSAGE_BYTES)}")
         return file.read(size)
 
 

@@ -1,7 +1,7 @@
 """Lossless conversion between ModelProto and Model.
 
-Without a pass in between, `to_onnx(from_onnx(m)) == m`, with node order, doc strings, metadata and the
-order of every list. Unused initializers and dead nodes are kept; passes remove them.
+Without a pass in between, `to_onnx(from_onnx(m)) == m`, including node order, doc strings, metadata and the order of
+every list. Unused initializers and dead nodes are kept; passes remove them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,13 @@ if TYPE_CHECKING:
 
 
 def from_onnx(model: onnx.ModelProto, *, inline: bool = False) -> Model:
-    """Build the graph of `model`; tensors are shared with it, not copied. `inline` its local functions.
+    """Build the graph of `model`; tensors are shared, not copied. `inline` replaces calls of local functions.
 
-    Raises ModelError for cycles, names that are undefined or defined twice, and unknown versions.
+    Raises ModelError for cycles, undefined or duplicate names, and unknown versions.
+
+    Examples:
+        >>> from_onnx(model).graph.opsets
+        {'': 17}
 
     Examples:
         >>> from_onnx(model).graph.opsets
@@ -41,13 +45,13 @@ def from_onnx(model: onnx.ModelProto, *, inline: bool = False) -> Model:
     """
     require_type(model, onnx.ModelProto, "from_onnx", 'a ModelProto, as of onnx.load("model.onnx")')
     header, info = copy_without(model, "graph"), copy_without(model.graph, "node", "initializer")
-    opsets_of(header)  # refuses unknown versions before anything is read
+    opsets_of(header)  # rejects unknown versions before anything is read
     tensors = list(map(Tensor.from_proto, model.graph.initializer))
     return import_model(header, info, model.graph.node, tensors, Tensor.from_proto, inline=inline)
 
 
 def from_function(function: onnx.FunctionProto, ir_version: int) -> Model:
-    """The body of a local function as a model of its own, of which no type is known. Raises ModelError."""
+    """The body of a local function as a separate model, without known types. Raises ModelError."""
     model = onnx.ModelProto(ir_version=ir_version, opset_import=function.opset_import)
     model.graph.input.extend(onnx.ValueInfoProto(name=name) for name in function.input)
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in function.output)
@@ -62,7 +66,7 @@ def from_function(function: onnx.FunctionProto, ir_version: int) -> Model:
 
 
 def to_function(body: Model, function: onnx.FunctionProto) -> onnx.FunctionProto:
-    """`function` with another body; constants become nodes, since a function has no initializers."""
+    """`function` with another body; constants become nodes, because a function has no initializers."""
     model = to_onnx(body)
     found = copy_without(function, "node", "opset_import")
     constants = (helper.make_node("Constant", [], [t.name], value=t) for t in model.graph.initializer)
@@ -81,9 +85,9 @@ def import_model(
     inline: bool,
     function_attributes: frozenset[str] = frozenset(),
 ) -> Model:
-    """The model of a header and the parts of a graph; values that training information names are pinned.
+    """Build the model of a header and the parts of a graph; values that training information names are pinned.
 
-    `function_attributes`: those to which nodes may refer, if it is the body of a local function.
+    `function_attributes` are those that nodes may refer to, if it is the body of a local function.
     """
     require_utf8(header.producer_name, header.producer_version, header.domain, header.doc_string)
     for function in header.functions:
@@ -108,7 +112,7 @@ def import_model(
 
 
 def networkx_view(graph: Graph) -> nx.MultiDiGraph[Op | Value]:
-    """The view of `graph.nx`."""
+    """The implementation of `graph.nx`."""
     from ..analyses.networkx_view import NetworkxView  # noqa: PLC0415 - networkx takes longer to import than a small model to optimize
 
     return NetworkxView(graph)
@@ -121,7 +125,7 @@ def _text_of(graph: Graph) -> str:
 
 
 def to_onnx(model: Model) -> onnx.ModelProto:
-    """The model as one message with all its weights.
+    """Convert a model to one message with all its weights.
 
     Examples:
         >>> to_onnx(from_onnx(model)) == model
@@ -132,7 +136,7 @@ def to_onnx(model: Model) -> onnx.ModelProto:
 
 
 def opsets_of(header: onnx.ModelProto) -> dict[str, int]:
-    """The opset version of each domain. Raises ModelError for versions the installed onnx lacks."""
+    """The opset version of each domain. Raises ModelError for versions that the installed onnx lacks."""
     if not header.ir_version:
         raise ModelError("not an ONNX model: it has no IR version")
     if header.ir_version > onnx.IR_VERSION:
@@ -153,7 +157,7 @@ def opsets_of(header: onnx.ModelProto) -> dict[str, int]:
 
 
 def training_info_names(header: onnx.ModelProto) -> set[str]:
-    """The names to which the training information refers."""
+    """The names that the training information refers to."""
     names = {e.key for t in header.training_info for e in (*t.initialization_binding, *t.update_binding)}
     for t in header.training_info:
         names.update(name for node in (*t.initialization.node, *t.algorithm.node) for name in node.input)

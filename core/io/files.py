@@ -31,14 +31,14 @@ from .model import Model, SerializedModel, serialize, split
 from .ort_format import REFUSAL, OrtFile, is_ort_file
 from .split_models import Loadable, SplitModel
 
-MAX_JOINED_BYTES = 16 << 20  # bytes of weights up to which a session gets a model as one message
+MAX_JOINED_BYTES = 16 << 20  # maximum bytes of weights for which a session gets a model as one message
 
 FileVersion = tuple[int, int, int, int]
-"""Device, inode, size and time of the last change, of which a write or a replacement changes some."""
+"""Device, inode, size and time of the last change; a write or replacement changes at least one."""
 
 
 def _version_at(path: Path) -> FileVersion | None:
-    """The version of a file, None if there is none."""
+    """The version of a file; None if it does not exist."""
     try:
         status = path.stat()
     except OSError:
@@ -48,10 +48,10 @@ def _version_at(path: Path) -> FileVersion | None:
 
 @dataclass(slots=True)
 class ModelFile:
-    """The file of a model and the files of external data to which it refers.
+    """The file of a model, and the files of external data that it refers to.
 
-    They must stay as they are from the first time the model is loaded. A model with a `label` came from there, without
-    other files. `takes_ort`: of a file in onnxruntime's own format the interface is loaded, which is refused else.
+    They must not change after the model is first loaded. If there is a `label`, it names the origin of the model, which
+    has no other files. `takes_ort`: load the interface of a file in onnxruntime's own format, instead of rejecting it.
     """
 
     path: Path
@@ -66,7 +66,7 @@ class ModelFile:
         return self.label or str(self.path)
 
     def read_tensor(self, proto: onnx.TensorProto) -> Tensor:
-        """A tensor whose elements may lie in another file of the model's folder."""
+        """A tensor whose elements may be in another file in the model's folder."""
         return self.resolve_external(Tensor.from_proto(proto))
 
     def resolve_external(self, tensor: Tensor) -> Tensor:
@@ -90,21 +90,21 @@ class ModelFile:
             self._versions[path] = _version_at(path)
 
     def require_unchanged(self) -> None:
-        """Raise ModelError if one of the files was written to or replaced since its first use."""
+        """Raise ModelError if a file was modified or replaced since its first use."""
         for path, version in self._versions.items():
             if _version_at(path) != version:
                 raise ModelError(f"{path} was changed while it was in use")
 
     def _external_file(self, name: str, location: str) -> MappedFile:
         if self.label:
-            raise ModelError(f"{name}: its external data '{location}' is in a file; give the model as a file, too")
+            raise ModelError(f"{name}: its external data '{location}' is in a file; the model must also be a file")
         folder = self.path.resolve().parent
         path = folder / location.replace("\0", "")
         is_name = location and "\0" not in location and not Path(location).is_absolute()
         if not is_name or not path.resolve().is_relative_to(folder):
             raise ModelError(f"{name}: its external data '{location}' lies outside the model's folder")
         if not path.is_file():
-            raise ModelError(f"{name}: the file of its external data, {location}, is missing")
+            raise ModelError(f"{name}: its external data file {location} is missing")
         self.begin_use(path)
         return self.external_files.setdefault(path, MappedFile(path))
 
@@ -120,7 +120,7 @@ def load(file: ModelFile, *, inline: bool = True) -> Model:
 
 
 def split_model(model: Loadable) -> SplitModel:
-    """The model with the elements of large initializers apart. Raises ModelError with a one-line message."""
+    """The model with the elements of large initializers separated. Raises ModelError with a one-line message."""
     if isinstance(model, SplitModel):
         return model
     if isinstance(model, bytes):
@@ -129,7 +129,7 @@ def split_model(model: Loadable) -> SplitModel:
 
 
 def split_file(file: ModelFile) -> SplitModel:
-    """The model in a file, as of `split_model`; the versions of its files are recorded. Raises ModelError."""
+    """Like `split_model`, for a file; the versions of its files are recorded. Raises ModelError."""
     with _one_line_errors(file.path, file.label):
         _require_onnx(file.path)
         file.begin_use(file.path)
@@ -166,7 +166,7 @@ def _require_onnx(path: Path) -> None:
 
 @contextmanager
 def _one_line_errors(path: Path, label: str = "") -> Generator[None]:
-    """Raise errors of reading the model in `path` as ModelError with a one-line message, about `label` if given."""
+    """Convert errors while reading the model in `path` to ModelError with one line, about `label` if given."""
     name = label or path
     try:
         with open_regular(path) as file:
@@ -180,7 +180,7 @@ def _one_line_errors(path: Path, label: str = "") -> Generator[None]:
     except ModelError as e:
         raise ModelError(f"{name}: {e}") from e
     except DecodeError as e:
-        is_deep = "MaxDepth" in str(e)  # in the message of protobuf's own library
+        is_deep = "MaxDepth" in str(e)  # in the message of protobuf
         reason = "its subgraphs are nested too deeply for protobuf" if is_deep else "not an ONNX model"
         raise ModelError(f"{name}: {reason}") from e
     except OSError as e:
@@ -191,7 +191,7 @@ def _load(file: ModelFile, inline: bool) -> Model:
     file.begin_use(file.path)
     source = MappedFile(file.path)
     header, info, nodes, tensors = _read_parts(source)
-    opsets_of(header)  # refuses unknown versions before anything is read
+    opsets_of(header)  # rejects unknown versions before anything is read
     initializers = [file.resolve_external(t) for t in tensors]
     model = import_model(header, info, nodes, initializers, file.read_tensor, inline=inline)
     source.release_pages()
@@ -202,7 +202,7 @@ def _load(file: ModelFile, inline: bool) -> Model:
 def _read_parts(
     source: MappedFile | MessageBytes,
 ) -> tuple[onnx.ModelProto, onnx.GraphProto, Iterator[onnx.NodeProto], Iterator[Tensor]]:
-    """The header of a model, its graph without nodes and initializers, and both of these as they are read."""
+    """Read the header of a model, its graph without nodes and initializers, and separately these two."""
     data = source.view()
     header, graphs = onnx.ModelProto(), list[wire_format.Field]()
     for f in wire_format.parse_fields(data, 0, len(data)):
@@ -212,7 +212,7 @@ def _read_parts(
             header.MergeFromString(bytes(data[f.tag_start : f.end]))
     if len(graphs) != 1:
         raise ModelError("not an ONNX model: it has no graph" if not graphs else "it has more than one graph")
-    nodes, tensors, rest = array("q"), array("q"), bytearray()  # bounds in compact form, of perhaps a million nodes
+    nodes, tensors, rest = array("q"), array("q"), bytearray()  # compact bounds, perhaps of a million nodes
     for f in wire_format.parse_fields(data, graphs[0].begin, graphs[0].end):
         require_time()
         if f.number in {NODE, INITIALIZER}:
@@ -225,12 +225,12 @@ def _read_parts(
 
 
 def weight_bytes(model: Model) -> int:
-    """Bytes of the initializers of the main graph."""
+    """The bytes of the initializers of the main graph."""
     return sum(t.nbytes for _, t in model.written_initializers())
 
 
 def model_bytes(model: Loadable) -> int:
-    """Bytes of a model and of its weights; of a file that cannot be read, without weights in others."""
+    """The bytes of a model and its weights; without external weights for an unreadable file."""
     if isinstance(model, bytes):
         return len(model)
     if isinstance(model, SplitModel):
@@ -246,7 +246,7 @@ def model_bytes(model: Loadable) -> int:
 
 
 def in_memory(model: Model, exported: SerializedModel | None = None) -> bytes | SplitModel:
-    """The model for sessions of this project: a large one split, with its weights where they are."""
+    """The model for sessions of this project; a large one is split, and its weights are not copied."""
     if weight_bytes(model) <= MAX_JOINED_BYTES:
         return join_chunks((exported or serialize(model)).chunks())
     return split(model, exported)

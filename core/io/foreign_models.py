@@ -1,6 +1,6 @@
-"""Models exchanged with other tools: placeholders for unchanged large weights, and the merge of a returned model.
+"""Exchange of models with other tools: placeholders for unchanged large weights, and merging of a returned model.
 
-Of a returned model, unchanged ops of the graph stay, and new ops are added.
+When merging, unchanged ops of the graph are kept, and new ops are added.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ UNCHANGED_LOCATION = "passwright:as-sent"  # the location of the external data o
 
 
 def main_graph_model(graph: Graph) -> Model:
-    """The main graph and the local functions that it calls as a model."""
+    """The main graph, and the local functions that it calls, as a model."""
     shared = graph.context
     imports = [helper.make_opsetid(domain, version) for domain, version in shared.opsets.items()]
     return Model(onnx.ModelProto(ir_version=shared.ir_version, opset_import=imports, functions=shared.functions), graph)
@@ -63,7 +63,7 @@ def proto_without_weights(graph: Graph) -> onnx.ModelProto:
 
 
 def make_placeholder(tensor: onnx.TensorProto) -> onnx.TensorProto:
-    """A placeholder for an initializer of that name, type and shape whose elements did not change."""
+    """A placeholder for an initializer with that name, type and shape, whose elements did not change."""
     proto = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
     proto.data_location = onnx.TensorProto.EXTERNAL
     proto.external_data.add(key="location", value=UNCHANGED_LOCATION)
@@ -76,7 +76,7 @@ def is_placeholder(tensor: onnx.TensorProto) -> bool:
 
 
 def replace_unchanged_weights(model: onnx.ModelProto, sent: Mapping[str, bytes]) -> onnx.ModelProto:
-    """`model` with placeholders for the large initializers whose digests are among those `sent`."""
+    """`model` with placeholders for the large initializers whose digests were `sent`."""
     found = large_tensor_digests(model)
     for tensor in model.graph.initializer:
         if tensor.name in found and found[tensor.name] == sent.get(tensor.name):
@@ -91,7 +91,7 @@ def large_tensor_digests(model: onnx.ModelProto) -> dict[str, bytes]:
 
 
 def reset_inference(graph: Graph, declared: Collection[Value]) -> None:
-    """Remove inferred types in `graph` and the graphs inside it; those that the file declares for `declared` stay."""
+    """Remove inferred types in `graph` and its subgraphs; for values in `declared`, keep the types in the file."""
     values = graph.declared.value_infos
     values[:] = [(v if v is None or v in declared else Value(v.name), info) for v, info in values]
     forget_inferred_types(graph)
@@ -99,11 +99,11 @@ def reset_inference(graph: Graph, declared: Collection[Value]) -> None:
 
 @dataclass(slots=True)
 class ForeignMerge:
-    """The changes to a graph that a returned model makes.
+    """The changes that turn a graph into a returned model.
 
-    `matched_ops`: the ops that stay, by node index in the model. `matched_names`: the names in the graph of values
-    that exist already, by name in the model; `matched_constants`: those with equal content too. `removed_ops`: ops
-    without a node in the model.
+    `matched_ops`: the kept ops, by node index in the model. `matched_names`: the names in the graph of existing values,
+    by name in the model; `matched_constants`: those that have equal contents. `removed_ops`: ops without a node in the
+    model.
     """
 
     graph: Graph
@@ -127,7 +127,7 @@ class ForeignMerge:
         }
 
     def apply(self, by: str) -> None:
-        """Change the graph into the model; `by` is recorded as the author of new ops."""
+        """Apply the changes; `by` is recorded as the author of new ops."""
         graph, shared = self.graph, self.graph.context
         read = dict.fromkeys(v for op in self.removed_ops for v in (*op.inputs, *op.captures) if v is not None)
         for op in self.removed_ops:
@@ -148,7 +148,7 @@ class ForeignMerge:
         makers = {v.name: op for op in self.removed_ops for v in op.outputs if v.name}
         self._name_nodes(makers)
         made = self._add_new_ops(Importer(shared), here)
-        shared.reserved_names = None  # to be collected again for the next fresh name
+        shared.reserved_names = None  # collected again for the next fresh name
         self._record_origins(made, makers, by)
         reset_inference(graph, self._values_still_declared(made))
         for v in read:
@@ -158,7 +158,7 @@ class ForeignMerge:
                 graph.drop_initializer(v)
 
     def _resolve_values(self) -> dict[str, Value]:
-        """The value for each name of the model: one of the graph, or a new one under an unused name."""
+        """The value for each name in the model: an existing one, or a new one with an unused name."""
         proto = self.model.graph
         found = {new: self.values_by_name[old] for new, old in self.matched_names.items()}
         kept = (v for op in self.matched_ops.values() for v in op.outputs)
@@ -184,9 +184,9 @@ class ForeignMerge:
         return made
 
     def _name_nodes(self, makers: Mapping[str, Op]) -> None:
-        """Name new ops after the ops that they replace, with unique node names, as onnxruntime requires.
+        """Name new ops after the ops that they replace; node names are unique, as onnxruntime requires.
 
-        A tool may have copied a node that stays.
+        A tool may have copied a node that is kept.
         """
         taken = {op.name for op in self.matched_ops.values()}
         for node in (node for i, node in enumerate(self.model.graph.node) if i not in self.matched_ops):
@@ -199,7 +199,7 @@ class ForeignMerge:
             taken.add(node.name)
 
     def _record_origins(self, made: dict[Op, onnx.NodeProto], makers: Mapping[str, Op], by: str) -> None:
-        """Record as sources of each new op the removed ops that had its name or produced one of its values."""
+        """Record the removed ops that had the name of a new op, or produced one of its values, as its sources."""
         named = {op.name: op for op in self.removed_ops if op.name}
         for op, node in made.items():
             found = (named.get(node.name), *(makers.get(o) for o in node.output))
@@ -209,7 +209,7 @@ class ForeignMerge:
                 inherit_name(op, sources[0])
 
     def _values_still_declared(self, made: dict[Op, onnx.NodeProto]) -> set[Value]:
-        """The outputs of new ops whose declaration in the model is that of the file."""
+        """The outputs of new ops whose declarations in the model equal those in the file."""
         stated = {info.name: info.type for info in self.model.graph.value_info}
         fresh = {v for op in made for v in op.outputs}
         return {
@@ -222,7 +222,7 @@ class ForeignMerge:
 def plan_merge(
     name: str, graph: Graph, returned: bytes | onnx.ModelProto, domains: tuple[str, ...] | None
 ) -> ForeignMerge:
-    """As `plan_foreign_merge`, for the result of the pass `name`. Raises PassFailed if it cannot be merged."""
+    """Like `plan_foreign_merge`, for the result of pass `name`. Raises PassFailed if it cannot be merged."""
     try:
         model = onnx.ModelProto.FromString(returned) if isinstance(returned, bytes) else returned
         return plan_foreign_merge(graph, model, domains)
@@ -233,10 +233,10 @@ def plan_merge(
 
 
 def plan_foreign_merge(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None = ()) -> ForeignMerge:
-    """Compute the changes that `model` makes to `graph`, without applying them; it may add `domains` (None: any).
+    """Compute the changes from `graph` to `model` without applying them; `domains` may be added (None: any).
 
     Raises InterfaceError for a model with other inputs, outputs, defaults or opsets, and ModelError for an invalid
-    graph or weights in other files. O(V + E).
+    graph or external weights. O(V + E).
     """
     require_same_interface(graph, model, domains)
     _require_valid(graph, model)
@@ -249,7 +249,7 @@ def plan_foreign_merge(graph: Graph, model: onnx.ModelProto, domains: Sequence[s
 
 
 def _require_valid(graph: Graph, model: onnx.ModelProto) -> None:
-    from_onnx(model)  # refuses cycles, and names that are missing or defined twice
+    from_onnx(model)  # rejects cycles, and undefined or duplicate names
     known = {v.name: v.tensor or graph.input_defaults.get(v) for v in (*graph.initializers, *graph.input_defaults)}
     for t in model.graph.initializer:
         if is_placeholder(t) and known.get(t.name) is None:
@@ -259,7 +259,7 @@ def _require_valid(graph: Graph, model: onnx.ModelProto) -> None:
     known_sparse = {v.name for v in graph.sparse_initializers}
     for name in _sparse_names(model.graph):
         if name not in known_sparse:
-            raise ModelError(f"{name} is sparse, and was not there")
+            raise ModelError(f"{name} is a new sparse initializer")
 
 
 def _match_constants(merge: ForeignMerge) -> None:
@@ -277,7 +277,7 @@ def _match_constants(merge: ForeignMerge) -> None:
 
 
 def _match_ops(merge: ForeignMerge) -> None:
-    """Match ops and nodes, in order. A new node takes over the values of the same names from their op."""
+    """Match ops with nodes, in order. A new node takes over an op's values that have the same names."""
     graph, names = merge.graph, merge.matched_names
     kept_names = frozenset(v.name for v in (*graph.outputs, *graph.pinned))
     waiting: dict[NodeKey, deque[Op]] = {}
@@ -302,7 +302,7 @@ def _match_ops(merge: ForeignMerge) -> None:
 
 
 def _claim_names(merge: ForeignMerge, settled: set[Op], names: Iterable[str]) -> None:
-    """Match `names` to the values of an op with the same names, unless they are matched already."""
+    """Match `names` with the values of an op that have these names, unless they are already matched."""
     makers = {
         n: merge.values_by_name[n].producer for n in names if n in merge.values_by_name and n not in merge.matched_names
     }
@@ -318,7 +318,7 @@ def _sparse_names(proto: onnx.GraphProto) -> Iterator[str]:
 def require_same_interface(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None) -> None:
     """Raise InterfaceError unless `model` has the inputs, outputs, defaults and opsets of `graph`.
 
-    It may use further `domains`, any if None. Symbols of dims may differ, since the declarations of `graph` are
+    It may use further `domains` (None: any). Symbols of dims may differ, because the declarations of `graph` are
     written.
     """
     held = {t.name: t for t in model.graph.initializer}
@@ -368,9 +368,9 @@ def _require_opsets(graph: Graph, model: onnx.ModelProto, domains: Sequence[str]
             raise InterfaceError(f"opset {version} of {domain or 'ai.onnx'} became {imports[domain]}")
     for domain in used_domains(model.graph):
         if domain not in graph.opsets and domains is not None and domain not in domains:
-            raise InterfaceError(f"it brought in operators of {domain}, which the model does not use")
+            raise InterfaceError(f"it added operators of {domain}, which the model does not use")
     for domain, kind in undefined_operators(model):
         if not any(op.domain == domain for g in graph.with_subgraphs() for op in g.ops(kind)):
             version = imports.get(domain, graph.opsets.get(domain))
             where, hint = f"opset {version} of {domain or 'ai.onnx'}", did_you_mean(kind, since_versions(domain))
-            raise InterfaceError(f"it brought in {kind}, which {where} does not have{hint}")
+            raise InterfaceError(f"it added {kind}, which {where} does not have{hint}")

@@ -22,11 +22,11 @@ from ..serialization.proto_queries import (
     subgraphs,
 )
 
-MAX_INLINED_CALLS = 100_000  # that are replaced,
-MAX_INLINED_NODES = 100_000  # that inlining makes, with those in subgraphs,
-MAX_INLINED_BYTES = 100_000_000  # and their size, without the weights of the model;
-MAX_INLINING_GROWTH = 100  # more if they are at most this number of times those of the file
-MAX_SUBGRAPH_DEPTH = 33  # protobuf reads messages up to a depth of 100, three for each subgraph
+MAX_INLINED_CALLS = 100_000  # maximum number of replaced calls
+MAX_INLINED_NODES = 100_000  # maximum number of nodes made by inlining, including subgraphs
+MAX_INLINED_BYTES = 100_000_000  # maximum size of these nodes, without the weights of the model
+MAX_INLINING_GROWTH = 100  # the limits are raised to this multiple of the file's own nodes and bytes
+MAX_SUBGRAPH_DEPTH = 33  # protobuf reads messages up to depth 100; each subgraph needs three levels
 
 FunctionKey = tuple[str, str, str]
 """Canonical domain, name and overload."""
@@ -35,11 +35,11 @@ FunctionKey = tuple[str, str, str]
 def inline_functions(
     header: onnx.ModelProto, info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto], initializers: Sequence[Tensor]
 ) -> tuple[onnx.ModelProto, list[onnx.NodeProto]]:
-    """The header and the nodes with each call replaced by its body, except of functions that are kept.
+    """The header and the nodes, with each call replaced by the function's body, except for kept functions.
 
-    A function is kept if ONNX defines it as an operator, if an operator in its body means something else at the opset
-    of the model, or if another kept function calls it. Raises ModelError if a function calls itself, or if the result
-    would be too large.
+    A function is kept if ONNX defines it as an operator, if an operator in its body has another meaning at the model's
+    opset, or if another kept function calls it. Raises ModelError if a function calls itself, or if the result would be
+    too large.
     """
     nodes = list(nodes)
     functions, versions = {_key(f): f for f in header.functions}, opset_versions(header)
@@ -63,7 +63,7 @@ def inline_functions(
 
 
 def with_inlined_functions(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of the model in which the calls of its functions are replaced: see `inline_functions`."""
+    """A copy of the model with function calls replaced; see `inline_functions`."""
     info = copy_without(model.graph, "node")
     flat, nodes = inline_functions(copy_without(model, "graph"), info, model.graph.node, ())
     flat.graph.CopyFrom(info)
@@ -85,9 +85,9 @@ def _kept_functions(
 
 
 def _is_inlinable(function: onnx.FunctionProto, versions: Mapping[str, int], functions: Container[FunctionKey]) -> bool:
-    """Whether a function is no operator of ONNX, and each operator in its body means the same at opsets `versions`.
+    """Whether a function is not an ONNX operator, and its operators have the same meaning at opsets `versions`.
 
-    Where ONNX defines an operator, onnxruntime runs its own kernel, not the function.
+    If ONNX defines an operator, onnxruntime runs its own kernel instead of the function.
     """
     domain, name, _ = _key(function)
     if op_schemas.schema(name, domain, versions.get(domain, 0)) is not None:
@@ -110,7 +110,7 @@ def _called(node: onnx.NodeProto) -> FunctionKey:
 
 
 def _names(info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
-    """The names of the values of a graph and its subgraphs, some of them more than once."""
+    """Yield the names of the values in a graph and its subgraphs, possibly several times."""
     yield from (i.name for i in chain(info.input, info.initializer, info.output))
     yield from (t.values.name for t in info.sparse_initializer)
     for node in nodes:
@@ -122,7 +122,7 @@ def _names(info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> Iterator[s
 
 
 class _Call(Struct):
-    """A call that is replaced: the names that it gives to values of the body, its attributes, and its number."""
+    """A call being replaced: the new names of the body's values, its attributes, and its number."""
 
     names: dict[str, str]
     attributes: Mapping[str, onnx.AttributeProto]
@@ -130,7 +130,7 @@ class _Call(Struct):
 
 
 class _Inliner(Struct):
-    """Replaces calls of functions; new names are not among `names`."""
+    """Replaces calls of functions; new names are not in `names`."""
 
     functions: Mapping[FunctionKey, onnx.FunctionProto]
     names: set[str]
@@ -143,7 +143,7 @@ class _Inliner(Struct):
     depth: int = 0
 
     def expand(self, nodes: Iterable[onnx.NodeProto], *, is_own: bool) -> Iterator[onnx.NodeProto]:
-        """The nodes with each call replaced, also in their subgraphs. Nodes that are not its `own` are not changed."""
+        """Yield the nodes with each call replaced, including in subgraphs. Only nodes with `is_own` may be modified."""
         stack = [iter(nodes)]
         outer = len(self.active)
         while stack:
@@ -175,7 +175,7 @@ class _Inliner(Struct):
                 yield node
 
     def _body(self, function: onnx.FunctionProto, node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
-        """The nodes that compute the outputs of a call. Raises ModelError if it has too many inputs or outputs."""
+        """Yield the nodes that compute the outputs of a call. Raises ModelError for too many inputs or outputs."""
         if len(node.input) > len(function.input) or len(node.output) > len(function.output):
             raise ModelError(f"a call of its local function {node.op_type} has too many inputs or outputs")
         self.calls += 1
@@ -185,7 +185,7 @@ class _Inliner(Struct):
         call.names.update(zip(function.input, node.input, strict=False))
         copies: list[tuple[str, str]] = []
         for formal, name in zip(function.output, node.output, strict=False):
-            if formal in call.names:  # an input that is an output as well, or an output given twice
+            if formal in call.names:  # an input that is also an output, or a repeated output
                 copies.append((call.names[formal], name))
             elif name:
                 call.names[formal] = name
@@ -197,7 +197,7 @@ class _Inliner(Struct):
             yield onnx.NodeProto(op_type="Identity", input=[source], output=[name])
 
     def _instance(self, node: onnx.NodeProto, call: _Call) -> onnx.NodeProto:
-        """A copy of a node of a body, for a call."""
+        """Copy a node of a body for a call."""
         made, names = _copy(node), call.names
         if node.name:
             made.name = f"{node.name}__{call.number}"
@@ -218,14 +218,14 @@ class _Inliner(Struct):
         return made
 
     def _rename(self, graph: onnx.GraphProto, call: _Call) -> None:
-        """Give the values of a subgraph the names that they have in a call."""
+        """Rename the values of a subgraph for a call."""
         weights = (*graph.initializer, *(t.values for t in graph.sparse_initializer))
         own = dict.fromkeys(i.name for i in (*graph.input, *weights))
         own |= dict.fromkeys(name for node in graph.node for name in node.output if name)
         outer = {name: call.names[name] for name in own if name in call.names}
         self._define(own, call)
         nodes = [self._instance(node, call) for node in graph.node]
-        self.made_bytes -= sum(n.ByteSize() for n in nodes)  # which count again with the node that has the subgraph
+        self.made_bytes -= sum(n.ByteSize() for n in nodes)  # counted again with the node of the subgraph
         _replace_nodes(graph, nodes)
         for value in (*graph.input, *weights, *graph.output, *graph.value_info):
             value.name = call.names.get(value.name) or _undefined(value.name)
@@ -243,7 +243,7 @@ class _Inliner(Struct):
             call.names[name] = fresh
 
     def _require_moderate_growth(self) -> None:
-        """Raise ModelError if the calls that were replaced, or the nodes that were made, are too many or too large."""
+        """Raise ModelError if the replaced calls, or the nodes made, are too many or too large."""
         require_time()
         for unit, made, before, least in (
             ("calls", self.calls, self.file_nodes, MAX_INLINED_CALLS),
@@ -253,12 +253,12 @@ class _Inliner(Struct):
             if made > least and made > before * MAX_INLINING_GROWTH:
                 raise ModelError(
                     f"its local functions would make more than {max(least, before * MAX_INLINING_GROWTH):,} {unit} "
-                    f"of {before:,}: keep the functions, with --keep-functions"
+                    f"of {before:,}: use --keep-functions to keep them"
                 )
 
 
 def _undefined(name: str) -> str:
-    """The name of a value that a body reads and nobody defines: not one of a value outside."""
+    """The name of a value that a body reads but that is undefined; it must not equal a name outside."""
     return f"{name} of a function"
 
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def input_infos(graph: Graph) -> tuple[bytes, ...]:
-    """The serialized ValueInfoProtos of the inputs that a caller may give."""
+    """The serialized ValueInfoProtos of the inputs that a caller may set."""
     return tuple(
         renamed_value_info(info, value.name)
         for value, info in written_inputs(graph)
@@ -35,7 +35,7 @@ def output_infos(graph: Graph) -> tuple[bytes, ...]:
 
 
 def default_values(graph: Graph) -> dict[str, Default]:
-    """The initializers that a caller may override, the sparse ones last; there are none before IR version 4."""
+    """The initializers that a caller may override, sparse ones last; empty before IR version 4."""
     if graph.context.initializers_are_inputs:
         return {}
     inputs = {v for v, _ in graph.declared.inputs}
@@ -44,10 +44,10 @@ def default_values(graph: Graph) -> dict[str, Default]:
 
 
 def lists_all_initializers(graph: Graph) -> bool:
-    """Whether nearly all initializers may be overridden, matrices among them, as exporters list all weights as inputs.
+    """Whether nearly all initializers, including matrices, are overridable: the exporter lists weights as inputs.
 
-    Nine of ten, and of the bytes of all constants, since tools that rewrite such a model add some of their own. A model
-    that lists a few means these.
+    Nearly all means 90 % of them, and of the bytes of all constants, because other tools may have added some. If a
+    model lists only a few, this is intended.
     """
     listed = default_values(graph)
     others = [v.tensor for v in (*graph.initializers, *(v for op in graph.ops("Constant") for v in op.outputs))]
@@ -64,7 +64,7 @@ def info_names(infos: Sequence[bytes]) -> list[str]:
 
 
 def require_same_names(what: str, before: Sequence[str], after: Sequence[str], where: str = "") -> None:
-    """Raise InterfaceError for names that are gone, new, changed, or in another order."""
+    """Raise InterfaceError for names that were removed, added, changed or reordered."""
     if before == after:
         return
     sides = (before, set(after)), (after, set(before))
@@ -73,14 +73,14 @@ def require_same_names(what: str, before: Sequence[str], after: Sequence[str], w
         at = before.index(gone[0])
         raise InterfaceError(f"{what} {gone[0]}{where} is now called {after[at]}")
     if gone or new:
-        raise InterfaceError(f"{what} {gone[0]}{where} is gone" if gone else f"{what} {new[0]}{where} was not there")
+        raise InterfaceError(f"{what} {gone[0]}{where} was removed" if gone else f"{what} {new[0]}{where} was added")
     raise InterfaceError(f"the {what}s{where} were {', '.join(before)} and are {', '.join(after)}")
 
 
 def require_same_defaults(
     before: Mapping[str, S], after: Mapping[str, T], are_equal: Callable[[S, T], bool], where: str = ""
 ) -> None:
-    """Raise InterfaceError for defaults of inputs that are gone, new, or not equal."""
+    """Raise InterfaceError for input defaults that were removed, added or changed."""
     for name, default in before.items():
         if name not in after:
             raise InterfaceError(f"overridable initializer {name}{where} is gone")
@@ -92,7 +92,7 @@ def require_same_defaults(
 
 
 def type_text(proto: onnx.TypeProto) -> str:
-    """A type in ONNX's text form: `float[N,4]`; `float[?,4]` with an unknown dim, `float` with an unknown rank."""
+    """A type in ONNX's text format: `float[N,4]`, `float[?,4]` with an unknown dim, `float` with unknown rank."""
     kind = proto.WhichOneof("value")
     if kind not in {"tensor_type", "sparse_tensor_type"}:
         return " ".join(str(proto).split()) or "of any type"

@@ -1,4 +1,4 @@
-"""Models, and their serialized form, which is measured, loaded and saved without serializing again."""
+"""Models, and their serialized form, which can be measured, loaded and saved without serializing again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .split_models import SplitModel
 
 @dataclass(slots=True)
 class Model:
-    """A graph and the `header` of its file, which is the ModelProto without the graph.
+    """A graph and the `header` of its file: the ModelProto without the graph.
 
     Examples:
         >>> made = from_onnx(model)
@@ -47,7 +47,7 @@ class Model:
 
 
 def export_header(model: Model) -> onnx.ModelProto:
-    """The header for export, with imports of domains that rewrites added, and the opset to which they converted it."""
+    """The header for export, with imports of domains that rewrites added, and the converted opset."""
     proto = onnx.ModelProto()
     proto.CopyFrom(model.header)
     del proto.functions[:]
@@ -72,7 +72,7 @@ def export_header(model: Model) -> onnx.ModelProto:
     return proto
 
 
-MAX_MESSAGE_BYTES = (2 << 30) - (1 << 20)  # protobuf's limit for a message, less some room
+MAX_MESSAGE_BYTES = (2 << 30) - (1 << 20)  # protobuf's limit for a message, with a margin
 
 
 class SerializedModel(Struct, frozen=True, dict=True):
@@ -92,11 +92,11 @@ class SerializedModel(Struct, frozen=True, dict=True):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole message."""
+        """The bytes of the whole message."""
         return len(self.header) + len(wire_format.encode_prefix(MODEL_GRAPH, self._graph_bytes)) + self._graph_bytes
 
     def chunks(self) -> Iterator[Chunk]:
-        """The message in chunks. Raises ModelError beyond protobuf's 2 GB."""
+        """Yield the message in chunks. Raises ModelError over protobuf's 2 GB."""
         if self.size > MAX_MESSAGE_BYTES:
             raise ModelError("the model is over 2 GB; it can only be written with external data")
         yield self.header
@@ -116,7 +116,7 @@ class SerializedModel(Struct, frozen=True, dict=True):
 
 
 def serialize(model: Model, tensor_chunks: TensorWriter = Tensor.chunks) -> SerializedModel:
-    """Serialize `model`, tensors by `tensor_chunks`. Raises GraphError if the graph cannot be written."""
+    """Serialize `model`, and its tensors with `tensor_chunks`. Raises GraphError if the graph cannot be written."""
     try:
         header = export_header(model).SerializeToString(deterministic=True)
         body = bytearray()
@@ -131,7 +131,7 @@ def serialize(model: Model, tensor_chunks: TensorWriter = Tensor.chunks) -> Seri
 
 
 def split(model: Model, exported: SerializedModel | None = None) -> SplitModel:
-    """`model` with its large initializers apart, as they are: on disk or in memory. `exported` is its serialized form.
+    """Separate the large initializers of `model` without copying them. `exported` is its serialized form, if known.
 
     Raises GraphError if the graph cannot be written.
     """

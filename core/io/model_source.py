@@ -22,7 +22,7 @@ from .writer import write_for_sessions
 
 
 class HoldsModel(Protocol):
-    """A result with its model as a message, as of `optimize`."""
+    """A result that has its model as a message, such as that of `optimize`."""
 
     @property
     def model(self) -> onnx.ModelProto:
@@ -33,12 +33,12 @@ class HoldsModel(Protocol):
 ModelLike = onnx.ModelProto | bytes | str | Path | ModelFile | HoldsModel
 """A model: a message, its bytes, the path of a file, or a result that has one."""
 TransformFunction = Callable[[Model], object]
-"""Changes a model that was just loaded, in place, and in the same way each time. Raises ModelError if it cannot."""
+"""Changes a loaded model in place and deterministically. Raises ModelError if it cannot."""
 
 
 @dataclass
 class ModelSource:
-    """An original model and its transforms. `inline`: local functions are inlined."""
+    """An original model and its transforms. `inline`: inline local functions."""
 
     label: str
     origin: onnx.ModelProto | ModelFile = field(repr=False)
@@ -46,7 +46,7 @@ class ModelSource:
     transforms: tuple[TransformFunction, ...] = ()
 
     def load(self) -> Model:
-        """The model anew, transformed."""
+        """Load and transform the model again."""
         if isinstance(self.origin, ModelFile):
             model = load(self.origin, inline=self.inline)
         else:
@@ -56,7 +56,7 @@ class ModelSource:
         return model
 
     def loadable(self) -> Loadable:
-        """The transformed model in a form that backends load."""
+        """The transformed model in a form that backends can load."""
         if self.transforms:
             return self._transformed
         if isinstance(self.origin, ModelFile):
@@ -67,7 +67,7 @@ class ModelSource:
             raise ModelError("a model over 2 GB can only be verified by its path") from e
 
     def loadable_file(self, folder: Path) -> Path:
-        """The file of the transformed model; what is in no file is written to one in `folder`."""
+        """The file of the transformed model; a model without a file is written to `folder`."""
         if isinstance(self.origin, ModelFile) and not self.transforms:
             return self.origin.path
         path = folder / "original.onnx"
@@ -86,9 +86,9 @@ class ModelSource:
         return in_memory(self.load())
 
     def require_unchanged(self, *, keep_open: bool = False) -> None:
-        """Raise ModelError if one of its files was written to or replaced since it was loaded.
+        """Raise ModelError if a file was modified or replaced since it was loaded.
 
-        `keep_open`: they can be read as they are now once others take their places.
+        `keep_open`: their contents remain readable after others replace them.
         """
         if isinstance(self.origin, ModelFile):
             self.origin.require_unchanged()
@@ -97,7 +97,7 @@ class ModelSource:
 
     @contextmanager
     def blamed_if_changed(self) -> Generator[None]:
-        """Raise ModelError instead of the errors of the block if one of its files was changed meanwhile."""
+        """Replace errors of the block by ModelError if a file was changed meanwhile."""
         try:
             yield
         except PassesError:
@@ -106,22 +106,22 @@ class ModelSource:
 
     @property
     def is_ort(self) -> bool:
-        """Whether it is a file in onnxruntime's own format, of which the interface is loaded."""
+        """Whether it is a file in onnxruntime's own format, of which only the interface is loaded."""
         return isinstance(self.origin, ModelFile) and self.origin.takes_ort and is_ort_file(self.origin.path)
 
     @property
     def is_external(self) -> bool:
-        """Whether it keeps weights in other files."""
+        """Whether weights are in other files."""
         return len(self.files) > 1
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The file and, once it is loaded, the files of weights to which it refers."""
+        """The model file and, after loading, the files of weights that it refers to."""
         return (self.origin.path, *self.origin.external_files) if isinstance(self.origin, ModelFile) else ()
 
     @property
     def size(self) -> int:
-        """Bytes of the model and of the files of weights to which it refers; of a transformed one as a message."""
+        """The bytes of the model and its files of weights; for a transformed model, of the message."""
         if self.transforms:
             return serialize(self.load()).size
         if isinstance(self.origin, ModelFile):
@@ -130,7 +130,7 @@ class ModelSource:
 
 
 def several_models(models: ModelLike | Sequence[ModelLike]) -> list[ModelLike]:
-    """One model, or several, in a list. Raises UsageError for none."""
+    """One or more models as a list. Raises UsageError for an empty list."""
     is_several = isinstance(models, Sequence) and not isinstance(models, str | bytes)
     found = list(cast("Sequence[ModelLike]", models)) if is_several else [cast("ModelLike", models)]
     if not found:
@@ -139,9 +139,9 @@ def several_models(models: ModelLike | Sequence[ModelLike]) -> list[ModelLike]:
 
 
 def model_source(model: ModelLike, *, inline: bool, takes_ort: bool = False) -> ModelSource:
-    """The source for a model; `takes_ort`: as of a ModelFile.
+    """The source for a model; `takes_ort` as for ModelFile.
 
-    Raises UsageError for another value, and ModelError for bytes that are no model.
+    Raises UsageError for other values, and ModelError for bytes that are not a model.
     """
     if isinstance(model, str | Path | ModelFile):
         file = model if isinstance(model, ModelFile) else ModelFile(Path(model), takes_ort=takes_ort)
@@ -155,10 +155,10 @@ def model_source(model: ModelLike, *, inline: bool, takes_ort: bool = False) -> 
     if not isinstance(message, onnx.ModelProto):
         given = type(model).__name__
         takes = "a path, an onnx.ModelProto, its bytes or a result that has one"
-        raise UsageError(f"a model has to be {takes}, not of type {given}")
+        raise UsageError(f"a model must be {takes}, not of type {given}")
     return ModelSource(message.graph.name or "model", message, inline)
 
 
 def transformed_source(source: ModelSource, transforms: Sequence[TransformFunction]) -> ModelSource:
-    """The source with further transforms."""
+    """The source with additional transforms."""
     return replace(source, transforms=(*source.transforms, *transforms)) if transforms else source

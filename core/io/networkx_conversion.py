@@ -1,4 +1,4 @@
-"""Models as graphs of networkx that may be edited, without loss in both directions."""
+"""Lossless conversion between models and editable graphs of networkx."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ VALUE_KINDS = ("input", "initializer", "value", "outer")
 OP_KEYS = ("kind", "name", "op_type", "domain", "attributes", "node", "operands")
 VALUE_KEYS = ("kind", "name", "dtype", "shape", "nbytes", "tensor")
 BODY = "body"  # the index of the edge from a value to the op whose body reads it by its `name`
-BY_REFERENCE = "passwright:tensor"  # the location of a tensor that is passed on without its elements
+BY_REFERENCE = "passwright:tensor"  # the location of a tensor that is passed without its elements
 
 
 def to_networkx(model: onnx.ModelProto | Model | Graph) -> nx.MultiDiGraph[Any]:
-    """A model as a graph of networkx that may be edited; unedited, `from_networkx` makes an equal model.
+    """Convert a model to an editable graph of networkx; `from_networkx` converts it back without loss.
 
-    Nodes and edges have the data of `Graph.nx`, and edges to ops with bodies the `name` that the bodies read. The key
-    of a value is its name, the key of an op its type with its name or its first output, the key of an edge the index of
-    the operand. A body is such a graph too, among the attributes of its op. `node` of an op is its message in the file;
-    `net.graph` has all else that the file says, as the messages "graph" and "model". Weights are not copied.
+    Nodes and edges have the data of `Graph.nx`; edges to ops with bodies have the `name` that the bodies read. The key
+    of a value is its name, the key of an op its type with its name or first output, and the key of an edge the
+    operand's index. A body is also such a graph, in the attributes of its op. `node` of an op is its message in the
+    file; `net.graph` has the rest of the file as the messages "graph" and "model". Weights are not copied.
 
     Examples:
         >>> net = to_networkx(model)
@@ -80,7 +80,7 @@ def _net(graph: Graph) -> nx.MultiDiGraph[Any]:
 
 
 def _keys(view: nx.MultiDiGraph[Op | Value], first: Collection[Value]) -> dict[Op | Value, str]:
-    """A key for each node: initializers in the order of the file come first."""
+    """A key for each node; initializers come first, in file order."""
     items = dict.fromkeys((*first, *view))
     taken = {item.name for item in items if isinstance(item, Value)}
     keys: dict[Op | Value, str] = {}
@@ -96,14 +96,14 @@ def _keys(view: nx.MultiDiGraph[Op | Value], first: Collection[Value]) -> dict[O
 
 
 def _as_nets(value: Any) -> Any:
-    """An attribute with graphs of networkx in place of bodies."""
+    """An attribute with bodies converted to graphs of networkx."""
     if isinstance(value, Graph):
         return _net(value)
     return [_as_nets(v) for v in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def _as_in_file(op: Op) -> dict[str, Any]:
-    """The message of an op that comes from the file, and the numbers of its operands, if the last are omitted."""
+    """The message of an op that comes from the file, and the number of its operands if the last ones are omitted."""
     found: dict[str, Any] = {} if op.proto_bytes is None else {"node": op.proto_bytes}
     if (op.inputs and op.inputs[-1] is None) or (op.outputs and not op.outputs[-1].name):
         found["operands"] = len(op.inputs), len(op.outputs)
@@ -111,11 +111,11 @@ def _as_in_file(op: Op) -> dict[str, Any]:
 
 
 def from_networkx(net: nx.MultiDiGraph[Any]) -> Model:
-    """The model of a graph as `to_networkx` makes it, edited or not; ops in its order, as far as they do not depend.
+    """Convert a graph made by `to_networkx`, edited or not, to a model; independent ops keep their order.
 
-    Keys have no meaning but as names of values without one. The index of an operand is `index` of its edge or, without
-    one, its key. A body reads what the edge with its `name` comes from. `dtype`, `shape` and `nbytes` are not read, nor
-    are data whose names begin with an underscore. Raises ModelError for a graph that is not one of a model.
+    Keys only serve as names of values without one. The index of an operand is `index` of its edge, or its key. A body
+    reads the source of the edge with its `name`. `dtype`, `shape`, `nbytes`, and data whose names begin with an
+    underscore are ignored. Raises ModelError for a graph that does not represent a model.
 
     Examples:
         >>> net = to_networkx(model)
@@ -127,21 +127,21 @@ def from_networkx(net: nx.MultiDiGraph[Any]) -> Model:
     """
     _require_net(net)
     if not isinstance(header := net.graph.get("model"), onnx.ModelProto):
-        raise ModelError("net.graph has no ModelProto as 'model': it is to be kept from to_networkx")
+        raise ModelError("net.graph lacks the ModelProto 'model' from to_networkx")
     reader = NetReader(opsets_of(header))
     info, tensors, nodes = reader.read(net)
     return import_model(copy_without(header), info, nodes, tensors, reader.tensor, inline=False)
 
 
 class NetReader:
-    """The messages of graphs of networkx; `tensors` are those that messages only refer to."""
+    """Reads graphs of networkx into messages; `tensors` are those that messages only refer to."""
 
     def __init__(self, versions: Mapping[str, int]) -> None:
         self.versions = versions
         self.tensors: list[Tensor] = []
 
     def tensor(self, proto: onnx.TensorProto) -> Tensor:
-        """The tensor of a message, or the one that it refers to."""
+        """The tensor in a message, or the one that it refers to."""
         if proto.external_data and proto.external_data[0].value == BY_REFERENCE:
             return self.tensors[int(proto.external_data[1].value)]
         return Tensor.from_proto(proto)
@@ -149,9 +149,9 @@ class NetReader:
     def read(
         self, net: nx.MultiDiGraph[Any], moved: Mapping[str, str] = MappingProxyType({})
     ) -> tuple[onnx.GraphProto, list[Tensor], list[onnx.NodeProto]]:
-        """The message of a graph without its nodes and initializers, and both of these. Raises ModelError.
+        """The message of a graph without nodes and initializers, and separately these two. Raises ModelError.
 
-        `moved`: the names that a body is to read in place of those that it reads.
+        `moved` maps the names that a body reads to the names that it should read.
         """
         info = copy_without(_require_net(net))
         for o in info.output:
@@ -160,7 +160,7 @@ class NetReader:
         tensors = [_named_tensor(d["tensor"], names[key]) for key, d in net.nodes(data=True) if _has_tensor(d)]
         declared, there = {i.name for i in info.input}, set(names.values())
         if (gone := next((o.name for o in info.output if o.name not in there), None)) is not None:
-            raise ModelError(f"output {gone} is provided by no node")
+            raise ModelError(f"no node provides output {gone}")
         for key, d in net.nodes(data=True):
             if d["kind"] == "input" and names[key] not in declared:
                 raise ModelError(f"input {names[key]} is not declared in net.graph['graph'].input")
@@ -202,7 +202,7 @@ class NetReader:
         schema: onnx.defs.OpSchema | None,
         moved: Mapping[str, str],
     ) -> onnx.AttributeProto:
-        """An attribute: as in the file, if it is equal."""
+        """An attribute, with its message from the file if that is equal."""
         if isinstance(value, onnx.AttributeProto):
             return value
         is_apart = old is not None and old.type == onnx.AttributeProto.TENSOR and not old.t.data_type
@@ -230,7 +230,7 @@ class NetReader:
         return info
 
     def _reference(self, tensor: Tensor) -> onnx.TensorProto:
-        """The message of a small tensor, or one that refers to a large one."""
+        """The message of a small tensor, or a reference to a large one."""
         if tensor.dtype == STRING or (tensor.nbytes <= SMALL_TENSOR_BYTES and not tensor.is_external):
             return tensor.to_proto(tensor.name)
         proto = onnx.TensorProto(name=tensor.name, data_type=tensor.dtype, dims=tensor.dims)
@@ -242,7 +242,7 @@ class NetReader:
 
 
 def _require_inputs(op: Any, inputs: list[str], schema: onnx.defs.OpSchema | None) -> None:
-    """Raise ModelError for an omitted input that the operator needs."""
+    """Raise ModelError if an input that the operator needs is omitted."""
     formal: Sequence[onnx.defs.OpSchema.FormalParameter] = schema.inputs if schema is not None else ()
     for i in (i for i, name in enumerate(inputs) if not name and formal):
         declared = formal[min(i, len(formal) - 1)]
@@ -253,7 +253,7 @@ def _require_inputs(op: Any, inputs: list[str], schema: onnx.defs.OpSchema | Non
 def _filled(
     a: onnx.AttributeProto, one: str, several: str, messages: list[Any], *, is_list: bool
 ) -> onnx.AttributeProto:
-    """An attribute of one message or of a list of them."""
+    """An attribute with one message or a list of them."""
     if is_list:
         getattr(a, several).extend(messages)
     else:
@@ -274,7 +274,7 @@ def _is_equal(old: object, new: object) -> bool:
 
 
 def _named_tensor(given: Any, name: str) -> Tensor:
-    """A tensor or an array as a tensor of that name."""
+    """Convert a tensor or array to a tensor with that name."""
     array: Any = given
     tensor = given if isinstance(given, Tensor) else Tensor.from_array(np.array(array))
     if tensor.name != name:
@@ -284,12 +284,12 @@ def _named_tensor(given: Any, name: str) -> Tensor:
 
 
 def _has_tensor(data: Mapping[str, Any]) -> bool:
-    """Whether a value is an initializer or the default of an input, whose tensor is written."""
+    """Whether a value is an initializer or an input with a default, whose tensor is written."""
     return data["kind"] in {"input", "initializer"} and data.get("tensor") is not None
 
 
 def _value_names(net: nx.MultiDiGraph[Any], moved: Mapping[str, str]) -> dict[Any, str]:
-    """The names of the values, by key, in a body as `moved`. Raises ModelError for wrong nodes and a name of two."""
+    """The names of the values by key, replaced in a body by `moved`. Raises ModelError for invalid nodes or names."""
     names: dict[Any, str] = {}
     known: dict[str, Any] = {}
     for key, data in net.nodes(data=True):
@@ -306,7 +306,7 @@ def _value_names(net: nx.MultiDiGraph[Any], moved: Mapping[str, str]) -> dict[An
             continue
         name = data.get("name", key)
         if not isinstance(name, str) or not name:
-            raise ModelError(f"value {key!r} has no name: its key is no text, so give it one")
+            raise ModelError(f"value {key!r} needs a name, because its key is not a string")
         name = moved.get(name, name) if kind == "outer" else name
         other = known.setdefault(name, key)
         if other != key and not kind == net.nodes[other]["kind"] == "outer":
@@ -316,7 +316,7 @@ def _value_names(net: nx.MultiDiGraph[Any], moved: Mapping[str, str]) -> dict[An
         names[key] = name
     wrong = next(((u, v) for u, v in net.edges() if (u in names) == (v in names)), None)
     if wrong is not None:
-        raise ModelError(f"there is an edge from {wrong[0]!r} to {wrong[1]!r}: each edge is between an op and a value")
+        raise ModelError(f"the edge from {wrong[0]!r} to {wrong[1]!r} is invalid: edges connect ops and values")
     return names
 
 
@@ -331,22 +331,22 @@ def _require_net(net: Any) -> onnx.GraphProto:
         raise ModelError(f"a networkx.MultiDiGraph is needed, not {type(net).__name__}")
     info = cast("nx.MultiDiGraph[Any]", net).graph.get("graph")
     if not isinstance(info, onnx.GraphProto):
-        raise ModelError("net.graph has no GraphProto as 'graph': it is to be kept from to_networkx")
+        raise ModelError("net.graph lacks the GraphProto 'graph' from to_networkx")
     return info
 
 
 def _operands(
     net: nx.MultiDiGraph[Any], op: Any, edges: list[tuple[Any, Any, Mapping[str, Any]]], names: Mapping[Any, str]
 ) -> list[str]:
-    """The names of the inputs or outputs of an op, in order, "" for omitted ones. Raises ModelError."""
+    """The names of an op's inputs or outputs in order; "" for omitted ones. Raises ModelError."""
     found: dict[int, str] = {}
     for value, key, data in edges:
         index = data.get("index", key)
         if index == BODY:
-            continue  # it follows from the body
+            continue  # it is determined by the body
         if not isinstance(index, int) or index < 0:
-            raise ModelError(f"the edge between {value!r} and {op!r} has the index {index!r}, not that of an operand")
+            raise ModelError(f"the edge between {value!r} and {op!r} has the invalid operand index {index!r}")
         if index in found:
-            raise ModelError(f"op {op!r} has two operands {index}: {found[index]} and {names[value]}")
+            raise ModelError(f"op {op!r} has two operands with index {index}: {found[index]} and {names[value]}")
         found[index] = names[value]
     return [found.get(i, "") for i in range(max(found, default=-1) + 1)]

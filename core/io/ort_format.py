@@ -1,6 +1,6 @@
-"""Models in onnxruntime's own format, as mobile and web builds load them: what is in a file, and what it needs.
+"""Models in onnxruntime's own format, used by mobile and web builds: their contents and requirements.
 
-Their nodes are as onnxruntime optimized them, so they are not loaded for rewriting: a model has their interface alone.
+Their nodes are already optimized by onnxruntime, so they are not loaded for rewriting; only their interface is loaded.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MARK, MARK_AT = b"ORTM", 4
 CONFIG_SUFFIX = ".config"
 MAX_CONFIG_BYTES = 1 << 24
 WHOLE_FILE_DOMAIN, WHOLE_FILE = "onnxruntime", "OrtFile"
-"""The operator of the only node of an interface: all that is in the file."""
+"""The operator of an interface's only node; it stands for everything in the file."""
 REFUSAL = (
-    "it is in onnxruntime's own format, which is not read back: give the .onnx file that it was made of "
-    "(bench, info, and verify as its second model, take .ort files)"
+    "it is in onnxruntime's own format, which cannot be optimized: give the .onnx file that it was made from "
+    "(only bench, info, and verify for its second model take .ort files)"
 )
 DAMAGED = (struct.error, IndexError, ValueError, TypeError, AttributeError, KeyError, OverflowError, RuntimeError)
 """The errors of onnxruntime's readers on a file that is not as its schema says."""
@@ -56,10 +56,10 @@ def is_ort_file(path: Path) -> bool:
 
 @dataclass(slots=True)
 class OrtFile:
-    """The content of a file in onnxruntime's format.
+    """The contents of a file in onnxruntime's format.
 
-    `interface` has its inputs and outputs, its opsets, and one node. `ops`: the numbers of ops by operator, bodies
-    included. `tensors`: the type, the number of elements and the bytes of each initializer.
+    `interface` is a model with its inputs, outputs and opsets, and one node. `ops`: the number of ops by operator,
+    including bodies. `tensors`: the type, number of elements and bytes of each initializer.
     """
 
     interface: onnx.ModelProto
@@ -170,7 +170,7 @@ class _Reader:
 
 
 def _schema() -> Any:
-    import_module("onnxruntime.tools.ort_format_model")  # which makes the modules of the schema known
+    import_module("onnxruntime.tools.ort_format_model")  # adds the modules of the schema to the path
     return import_module("ort_flatbuffers_py.fbs")
 
 
@@ -183,24 +183,24 @@ def _one_line_errors() -> Generator[None]:
 
 
 def required_operators(files: Sequence[Path], folder: Path) -> str:
-    """The configuration of a build of onnxruntime that runs these files, by its own tool, with types.
+    """The configuration of an onnxruntime build that can run these files, with types, made by onnxruntime's own tool.
 
-    `folder` is for a temporary file. Raises ModelError for a damaged file.
+    `folder` is used for a temporary file. Raises ModelError for a damaged file.
     """
     tool: Any = import_module("onnxruntime.tools.ort_format_model")
     logging.getLogger("ort_format_model.utils").setLevel(logging.WARNING)
     place = folder / f"required{CONFIG_SUFFIX}"
     with _one_line_errors(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # it leaves files to the collector
+        warnings.simplefilter("ignore", ResourceWarning)  # the tool does not close its files
         tool.create_config_from_models(list(files), place, True)
     return place.read_text(encoding="utf-8")
 
 
 class BuildConfig(Struct, frozen=True):
-    """The content of a reduced build of onnxruntime: operators by domain and opset, and types of some arguments.
+    """The contents of a reduced build of onnxruntime: operators by domain and opset, and types of some arguments.
 
-    `types`: lists by argument, as in `inputs 0`, of operators that are limited; `all_types`: the types of all
-    operators. `has_all`: it has each operator, and none is listed.
+    `types` maps arguments such as `inputs 0` of restricted operators to lists. `all_types` restricts all operators.
+    `has_all`: the build has all operators, and none is listed.
     """
 
     operators: Mapping[tuple[str, str], Collection[int]]
@@ -211,17 +211,17 @@ class BuildConfig(Struct, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> BuildConfig:
-        """The configuration in a file. Raises UsageError for another file."""
+        """Read a configuration file. Raises UsageError for other files."""
         try:
             return cls.parse(read_text(path, MAX_CONFIG_BYTES), path.name)
         except OSError as e:
             raise UsageError(f"cannot read {path}: {e.strerror}") from e
         except ValueError as e:
-            raise UsageError(f"{path}: no configuration of a build of onnxruntime: {e}") from e
+            raise UsageError(f"{path}: not a configuration of an onnxruntime build: {e}") from e
 
     @classmethod
     def parse(cls, text: str, name: str = "") -> BuildConfig:
-        """The configuration in a text. Raises ValueError."""
+        """Parse a configuration. Raises ValueError."""
         operators, types, all_types = (
             dict[tuple[str, str], set[int]](), dict[tuple[str, str], dict[str, list[Any]]](), list[str](),
         )  # fmt: skip
@@ -242,7 +242,7 @@ class BuildConfig(Struct, frozen=True):
         return cls(operators, types, tuple(all_types), name, not operators and ALL_OPERATORS in text.split())
 
     def lacks(self, needed: BuildConfig) -> dict[tuple[str, str], str]:
-        """The operators that are needed and not there, each with the reason."""
+        """The needed operators that the build lacks, with reasons."""
         found = dict[tuple[str, str], str]()
         for key, opsets in needed.operators.items():
             reasons = list[str]()
@@ -266,7 +266,7 @@ ONNX_NAME = "ai.onnx"
 
 
 def _entries(text: str) -> Generator[tuple[str, dict[str, list[Any]]]]:
-    """The operators of a line, and the lists of types behind them. Raises ValueError."""
+    """Yield the operators of a line, and the type lists after them. Raises ValueError."""
     at, decoder = 0, json.JSONDecoder()
     while at < len(text):
         name = ENTRY.match(text, at)

@@ -23,9 +23,9 @@ SPECIAL_FILES = {S_ISCHR: "device", S_ISBLK: "device", S_ISFIFO: "pipe", S_ISSOC
 
 
 class OutputFile(Struct, frozen=True):
-    """A file to write: `target` is `path` with links resolved, and `folder` holds it, with this status.
+    """A file to write: `target` is `path` with links resolved; `folder` contains it, with this status.
 
-    The null device has no `folder`, as nothing is written.
+    The null device has no `folder`, because nothing is written.
     """
 
     path: Path
@@ -35,10 +35,10 @@ class OutputFile(Struct, frozen=True):
 
     @classmethod
     def at(cls, path: str | Path) -> Self:
-        """The file that `path` leads to, be it there or not.
+        """The existing or new file that `path` leads to.
 
-        Raises ModelError for a folder, a special file except the null device, and if it cannot be written, as far as
-        that shows without writing.
+        Raises ModelError for a folder, for a special file except the null device, and if the file evidently cannot be
+        written.
         """
         path = Path(path)
         try:
@@ -48,7 +48,7 @@ class OutputFile(Struct, frozen=True):
             target = Path(os.path.realpath(path))
             if status is not None:
                 _require_replaceable(path, target, status)
-            _status(target.parent / EXAMPLE / target.name)  # raises if the path of the staged file is too long
+            _status(target.parent / EXAMPLE / target.name)  # raises if the path of the staged file would be too long
             folder = target.parent.stat()
             if not S_ISDIR(folder.st_mode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
@@ -65,7 +65,7 @@ class OutputFile(Struct, frozen=True):
         return self.target.name
 
     def require_same_folder(self) -> None:
-        """Raise ModelError if another folder came in the place of the folder."""
+        """Raise ModelError if the folder was replaced."""
         with suppress(OSError):
             if self._status is None or os.path.samestat(self._status, self.target.parent.stat()):
                 return
@@ -78,13 +78,13 @@ class OutputFile(Struct, frozen=True):
 
 
 def _require_model_name(path: Path) -> None:
-    """Raise UsageError for a name by which onnx takes a file for a model in a format of text."""
+    """Raise UsageError for a name that onnx treats as a model in a text format."""
     if path.suffix.lower() in TEXT_SUFFIXES:
-        raise UsageError(f"{path}: {path.suffix} is for text, and models are written in binary: name it .onnx")
+        raise UsageError(f"{path}: {path.suffix} is a text format, but models are written in binary: use .onnx")
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """The status of a file, None if there is none; its folder need not be there either. Raises OSError."""
+    """The status of a file; None if it or its folder does not exist. Raises OSError."""
     try:
         return path.stat()
     except FileNotFoundError:
@@ -92,7 +92,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _require_replaceable(path: Path, target: Path, status: os.stat_result) -> None:
-    """Raise ModelError unless an existing file is a regular one, and has a name."""
+    """Raise ModelError unless an existing file is a regular file with a name."""
     if S_ISDIR(status.st_mode):
         raise ModelError(f"{path} is a folder")
     if not S_ISREG(status.st_mode):
@@ -103,11 +103,11 @@ def _require_replaceable(path: Path, target: Path, status: os.stat_result) -> No
 
 
 class OutputPaths(Struct, frozen=True):
-    """The files that a run writes, if any: the model, report, map of names, and page.
+    """The output files of a run: the model, report, map of names, page, and others.
 
     `repro_folder` is a folder, created if necessary. `page` is the HTML report, `trace` has the events of a profile,
-    `journal` the results of trials, `table` a row for each model, `settings` and `script` the settings and the script
-    of sessions; `reproducer` repeats the run. `required_operators` is the configuration of a build of onnxruntime.
+    `journal` the results of trials, `table` a row for each model, `settings` and `script` describe sessions;
+    `reproducer` repeats the run. `required_operators` is the configuration of an onnxruntime build.
     """
 
     model: OutputFile | None = None
@@ -125,7 +125,7 @@ class OutputPaths(Struct, frozen=True):
 
     @classmethod
     def of(cls, *, repro_folder: str | Path | None = None, **paths: str | Path | None) -> Self:
-        """The paths by field, as a caller gives them. Raises ModelError for those that cannot be written."""
+        """The paths by field, as given by a caller. Raises ModelError for unwritable ones."""
         files = {field: OutputFile.at(path) for field, path in paths.items() if path is not None}
         if "model" in files:
             _require_model_name(files["model"].path)
@@ -136,7 +136,7 @@ class OutputPaths(Struct, frozen=True):
         return cls(repro_folder=folder, **files)
 
     def require_distinct(self, read: Collection[Path]) -> None:
-        """Raise ModelError unless all differ from each other and from the files in `read`."""
+        """Raise ModelError unless the paths differ from each other and from the files in `read`."""
         written = {"model": self.model, "report": self.report, "map of names": self.name_map}
         written |= {"page": self.page, "trace": self.trace, "journal": self.journal, "table": self.table}
         written |= {"settings": self.settings, "script": self.script, "reproducer": self.reproducer}
@@ -160,11 +160,11 @@ def _require_utf8(path: Path) -> None:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise ModelError(f"cannot write to {path}: onnxruntime reads no names that are not UTF-8") from None
+        raise ModelError(f"cannot write to {path}: onnxruntime can only read names in UTF-8") from None
 
 
 def require_writable_folder(path: Path) -> None:
-    """Raise ModelError if a folder cannot be created at `path`, with those around it, as far as that shows."""
+    """Raise ModelError if a folder evidently cannot be created at `path`."""
     try:
         nearest = next(p for p in (path, *path.absolute().parents) if p.exists())
         is_dir = nearest.is_dir()
@@ -177,8 +177,8 @@ def require_writable_folder(path: Path) -> None:
 
 
 def _is_same(a: Path, b: Path) -> bool:
-    """Whether two paths are the same file, links resolved."""
+    """Whether two paths are the same file after resolving links."""
     try:
         return os.path.realpath(a) == os.path.realpath(b) or (a.exists() and b.exists() and a.samefile(b))
-    except OSError:  # such as a loop of links
+    except OSError:  # for example, a cycle of links
         return False

@@ -1,9 +1,9 @@
-"""Output files, staged beside their places, and published together.
+"""Publication of output files, which are staged next to their destinations and moved together.
 
-The move of a staged model to its place is the only step that changes what readers find there. Its external data are
-there before, under a name that only files of the same content have; data to which only the replaced model referred go
-last. A process that is killed leaves the old model or the new one, whole, and a staging folder, which the next process
-that writes to the same folder removes.
+The move of a staged model to its destination is the only step that readers can observe. Its external data is in place
+before, under a name that only files with the same contents have; data that only the replaced model used is removed
+last. A killed process leaves a complete old or new model, and a staging folder, which the next process that writes to
+the same folder removes.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from .model import Model, SerializedModel
 from .output_paths import OutputFile, OutputPaths
 from .writer import ReportBytes, data_name_pattern, write_model
 
-MAX_OTHER_MODELS = 1000  # in a folder from which external data are removed
-MAX_TEXT_BYTES = 1 << 16  # of an initializer that is searched for names of files; longer ones are elements
+MAX_OTHER_MODELS = 1000  # in a folder from which external data is removed
+MAX_TEXT_BYTES = 1 << 16  # of an initializer that is searched for file names; longer ones are assumed to be elements
 
 
 class Publication:
-    """The output files of a run, none of which is published before all are staged; the model is published first.
+    """The output files of a run; all are staged before the first is published, and the model is published first.
 
-    `replaced_data`: the external data of the model that is in its place now, whatever their names are. Use it as a
-    context manager, which removes staged files at the end. Errors say what became of the model; so does a note of a
-    KeyboardInterrupt, unless the model is in a scratch folder. `report` is called as the model is written.
+    `replaced_data` is the external data, with any names, of the model being replaced. Use as a context manager, which
+    removes staged files at the end. Errors, and a note of a KeyboardInterrupt, say what became of the model, unless it
+    is in a scratch folder. `report` is called while the model is written.
     """
 
     def __init__(
@@ -84,9 +84,9 @@ class Publication:
         external_above: int = SMALL_TENSOR_BYTES,
         convert: Callable[[Path, Path], object] | None = None,
     ) -> Path:
-        """Stage the model, see `write_model`; returns its file. Without a place, it is in the temporary folder.
+        """Stage the model, see `write_model`; return its file, which is temporary if it has no destination.
 
-        With `convert`, that makes the staged file of one of ONNX. Raises ModelError.
+        `convert` makes the staged file from an ONNX file. Raises ModelError.
         """
 
         def write(path: Path) -> Path | None:
@@ -106,11 +106,11 @@ class Publication:
         self._staged.pop(0).stage.remove()
 
     def add_text(self, file: OutputFile | None, text: Callable[[], str]) -> None:
-        """Make and stage a text, if there is a place for it. Raises ModelError."""
+        """Make and stage a text, if it has a destination. Raises ModelError."""
         self.add_bytes(file, lambda: f"{text()}\n".encode(errors="backslashreplace"))
 
     def add_bytes(self, file: OutputFile | None, content: Callable[[], bytes]) -> None:
-        """Make and stage a file, if there is a place for it. Raises ModelError."""
+        """Make and stage a file, if it has a destination. Raises ModelError."""
         if file is not None:
             made = content()
 
@@ -120,7 +120,7 @@ class Publication:
             self._add(file, write)
 
     def publish(self) -> None:
-        """Flush all files to the disk, and move them to their places. Raises ModelError at the first that cannot be."""
+        """Flush all files to disk and move them to their destinations. Raises ModelError at the first that fails."""
         for staged in self._staged:
             with self._naming_errors(staged.file):
                 if staged.file is not None and staged.file.folder is not None:
@@ -139,7 +139,7 @@ class Publication:
             tell(OUTCOME, self._outcome())
 
     def _add(self, file: OutputFile | None, write: Callable[[Path], Path | None]) -> Path:
-        """Stage a file beside its place, if it has one, that `write` makes, which returns its external data."""
+        """Stage a file made by `write`, which returns its external data, next to its destination if it has one."""
         parent = None if file is None else file.folder
         with self._naming_errors(file):
             stage = ScratchFolder() if parent is None else staging_folder(parent)
@@ -153,7 +153,7 @@ class Publication:
         return path
 
     def _replaced_names(self, file: OutputFile | None) -> tuple[str, ...]:
-        """The names of external data beside `file`, if it is the model: links and other folders are left alone."""
+        """The names of external data next to `file`, if it is the model; links and other folders are excluded."""
         if file is None or file is not self.model:
             return ()
         folder = file.target.parent
@@ -161,7 +161,7 @@ class Publication:
 
     @contextmanager
     def _naming_errors(self, file: OutputFile | None) -> Generator[None]:
-        """Raise errors of the system as ModelError that names a file."""
+        """Convert errors of the system to ModelError with the name of a file."""
         try:
             yield
         except OSError as e:
@@ -173,14 +173,14 @@ class Publication:
 
 
 def publish_text(file: OutputFile | None, text: Callable[[], str]) -> None:
-    """Make and write a text, whole or not at all, if there is a place for it. Raises ModelError."""
+    """Make and write a text atomically, if it has a destination. Raises ModelError."""
     with Publication() as publication:
         publication.add_text(file, text)
         publication.publish()
 
 
 def publish_report(paths: OutputPaths, report: Callable[[], str], page: Callable[[], str]) -> None:
-    """Write a report, and its page, where there are places for them. Raises ModelError."""
+    """Write a report and its page, if they have destinations. Raises ModelError."""
     with Publication() as publication:
         publication.add_text(paths.report, report)
         publication.add_text(paths.page, page)
@@ -188,9 +188,10 @@ def publish_report(paths: OutputPaths, report: Callable[[], str], page: Callable
 
 
 def publish_copy(model: Path, data: Collection[Path], folder: Path) -> None:
-    """Copy a model and its external data, whatever their names are, to a folder. Raises ModelError.
+    """Copy a model and its external data, with any names, to a folder. Raises ModelError.
 
-    A model of that name is removed first, as it may have other data of these names; a kill may leave none.
+    A model with that name is removed first, because its external data may have the same names; after a kill, there may
+    be no model.
     """
     file = OutputFile.at(folder / model.name)
     if (place := file.folder) is None:
@@ -211,9 +212,9 @@ def publish_copy(model: Path, data: Collection[Path], folder: Path) -> None:
 
 
 class _StagedFile(Struct, frozen=True):
-    """A file in a staging folder, and its external `data` there, if it is a model that has some.
+    """A file in a staging folder and, for a model, its external `data` there.
 
-    `replaced`: the names of data that only the model which it replaces may need, beside those of its own names.
+    `replaced` are names of data that only the replaced model may need, in addition to data with its own names.
     """
 
     path: Path
@@ -223,14 +224,14 @@ class _StagedFile(Struct, frozen=True):
     replaced: tuple[str, ...]
 
     def flush(self, file: OutputFile) -> None:
-        """Flush the file to the disk, as its data are. Raises OSError, or ModelError if its folder was replaced."""
+        """Flush the file to disk, like its data. Raises OSError, or ModelError if its folder was replaced."""
         file.require_same_folder()
         _flush(self.path)
 
     def publish(self, file: OutputFile) -> None:
-        """Move the file to its place. Raises OSError, or ModelError if its folder was replaced.
+        """Move the file to its destination. Raises OSError, or ModelError if its folder was replaced.
 
-        Data to which no model refers any more are removed after it, if the folder is locked.
+        Afterwards, if the folder is locked, data that no model refers to any more is removed.
         """
         file.require_same_folder()
         target = file.target
@@ -248,14 +249,14 @@ class _StagedFile(Struct, frozen=True):
                     _remove_unreferenced(target, unused)
 
     def _record(self, model: str, unused: Collection[str]) -> None:
-        """Record the external data that are to be removed, so that this can be done after a kill. Raises OSError."""
+        """Record the external data to remove, so that it can be removed after a kill. Raises OSError."""
         if unused:
             record = self.stage.path / RECORD
             record.write_text(json.dumps([model, *unused]), encoding="ascii")
             _flush(record)
 
     def _move(self, target: Path) -> None:
-        """Move the data, and then the file, each flushed to the disk. Raises OSError, or ModelError for the end."""
+        """Move the data, then the file, and flush each to disk. Raises OSError, or ModelError for the last step."""
         if self.data is not None:
             self.data.replace(target.with_name(self.data.name))
             _flush_folder(target.parent)
@@ -272,10 +273,10 @@ def _flush(path: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make moves in a folder durable, where the file system can. Raises OSError if the disk fails."""
+    """Make moves in a folder durable, if the file system can. Raises OSError if the disk fails."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:  # a folder that may not be listed, or a system that opens none
+    except OSError:  # the folder cannot be listed, or the system cannot open folders
         return
     try:
         os.fsync(descriptor)
@@ -287,9 +288,9 @@ def _flush_folder(folder: Path) -> None:
 
 
 def _adopt_permissions(path: Path, replaced: Path) -> None:
-    """Give a staged file the owner, group and mode of the file that it replaces, as far as allowed.
+    """Give a staged file the owner, group and mode of the file that it replaces, as far as permitted.
 
-    If the group cannot be kept, the group gets no more than all others. Raises OSError.
+    If the group cannot be kept, its permissions are limited to those of others. Raises OSError.
     """
     try:
         old = replaced.lstat()
@@ -307,20 +308,20 @@ def _adopt_permissions(path: Path, replaced: Path) -> None:
 
 
 def staging_folder(folder: Path) -> ScratchFolder:
-    """A new hidden folder in `folder`, whose publications of killed processes are finished first. Raises OSError.
+    """Create a hidden folder in `folder`, after finishing publications of killed processes. Raises OSError.
 
-    They are looked for at the first use of `folder` by a process.
+    These are looked for when a process first uses `folder`.
     """
     return ScratchFolder(shared_folder(folder, _finish_publication), is_hidden=True)
 
 
 def finish_publications(folder: Path) -> None:
-    """Remove the staging folders of killed processes in a folder, and external data that these left unused."""
+    """Remove the staging folders of killed processes in a folder, and their unused external data."""
     remove_abandoned(folder, _finish_publication)
 
 
 def _finish_publication(stage: Path) -> None:
-    """Remove the external data that a killed publication left unused. Raises BlockingIOError if that has to wait."""
+    """Remove the external data that a killed publication left unused. Raises BlockingIOError if it must wait."""
     try:
         name, *data = json.loads((stage / RECORD).read_bytes())
         own = [d for d in data if re.fullmatch(data_name_pattern(name), d)]
@@ -333,14 +334,14 @@ def _finish_publication(stage: Path) -> None:
 
 
 def _data_of(model: Path) -> list[str]:
-    """The external data that a model has under names of its own."""
+    """The external data of a model under its own names."""
     with suppress(OSError):
         return sorted(n for n in _names_in(model, data_name_pattern(model.name)) if model.with_name(n).exists())
     return []
 
 
 def _remove_unreferenced(model: Path, data: Collection[str]) -> None:
-    """Remove those of the `data` of a model that neither it nor another model of the folder has any more.
+    """Remove the `data` of a model that neither it nor another model in the folder refers to.
 
     Nothing is removed if one of them cannot be read, or if there are too many.
     """
@@ -355,7 +356,7 @@ def _remove_unreferenced(model: Path, data: Collection[str]) -> None:
 
 
 def _unnamed_in(models: Iterable[Path], names: Iterable[str]) -> set[str]:
-    """Those of the `names` that are in no file of these models. Raises OSError."""
+    """The `names` that do not occur in the files of these models. Raises OSError."""
     left = set(names)
     for model in models:
         left -= _names_in(model, "|".join(map(re.escape, left))) if left else left
@@ -363,18 +364,18 @@ def _unnamed_in(models: Iterable[Path], names: Iterable[str]) -> set[str]:
 
 
 def _names_in(model: Path, pattern: str) -> set[str]:
-    """The names of a pattern in the file of a model, if it is one. Raises OSError."""
+    """The names matching a pattern in a model file; empty for other files. Raises OSError."""
     if not model.is_file():
         return set()
     sought, found = re.compile(os.fsencode(pattern)), set[bytes]()
-    with suppress(ModelError):  # the file is no model from there on
+    with suppress(ModelError):  # the rest of the file is not a model
         for text in _texts(MappedFile(model).view()):
             found.update(sought.findall(text))
     return set(map(os.fsdecode, found))
 
 
 def _texts(data: memoryview) -> Iterator[memoryview]:
-    """The fields of a serialized model, without the elements of its initializers. Raises ModelError."""
+    """Yield the fields of a serialized model, without the elements of its initializers. Raises ModelError."""
     for f in parse_fields(data, 0, len(data)):
         if f.number != MODEL_GRAPH or f.wire_type != LEN:
             yield data[f.begin : f.end]

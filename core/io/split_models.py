@@ -1,4 +1,4 @@
-"""Models for sessions: serialized, in files, or as a message and the elements of large initializers apart."""
+"""Models for sessions: serialized, in files, or as a message with separate elements of large initializers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from onnx.external_data_helper import set_external_data
 from ..ir.tensor import RAW_DATA, SMALL_TENSOR_BYTES, STRING, MappedField, MappedFile, Tensor
 from ..serialization.proto_queries import copy_without
 
-ALIGNMENT = 64  # bytes; onnxruntime maps elements at such an offset without a copy, and aligns its own tensors as much
+ALIGNMENT = 64  # bytes; onnxruntime maps elements at such offsets without a copy, and aligns its own tensors equally
 
 
 class SplitModel(Struct, frozen=True):
-    """A `message` whose initializers above 1 KB have no elements; `tensors` has those, by name.
+    """A `message` without the elements of initializers over 1 KB, which are in `tensors`, by name.
 
     Only initializers of the main graph are split. A session of such a model maps the files of its tensors, or copies
-    each tensor once; the message is never larger than the nodes and small tensors are.
+    each tensor once; the message contains only the nodes and small tensors.
     """
 
     message: onnx.ModelProto
@@ -39,7 +39,7 @@ class SplitModel(Struct, frozen=True):
         return cls(message, large)
 
     def whole_message(self) -> onnx.ModelProto:
-        """The message with all elements, which are read from disk."""
+        """The message with all elements, read from disk."""
         message = onnx.ModelProto()
         message.CopyFrom(self.message)
         for t in message.graph.initializer:
@@ -49,11 +49,11 @@ class SplitModel(Struct, frozen=True):
 
 
 Loadable = bytes | Path | SplitModel
-"""A model that backends load: serialized, or its file, which has external weights beside it, or split."""
+"""A model that backends can load: serialized, a file with its external weights next to it, or split."""
 
 
 def message_of(model: Loadable) -> onnx.ModelProto:
-    """The message of a model, without the elements that are in other files, or apart from it."""
+    """The message of a model, without elements that are stored separately."""
     if isinstance(model, SplitModel):
         return model.message
     if isinstance(model, bytes):
@@ -63,27 +63,27 @@ def message_of(model: Loadable) -> onnx.ModelProto:
 
 
 def is_large(tensor: Tensor) -> bool:
-    """Whether the elements of an initializer are apart from the message."""
+    """Whether the elements of an initializer are separate from the message."""
     return tensor.dtype != STRING and tensor.nbytes > SMALL_TENSOR_BYTES
 
 
 def refer_to_file(proto: onnx.TensorProto, location: str, begin: int | None = None, length: int | None = None) -> None:
-    """Let a tensor without elements refer to bytes of a file."""
-    proto.raw_data = b""  # the helper refuses a tensor that has none
+    """Make a tensor without elements refer to bytes of a file."""
+    proto.raw_data = b""  # the helper rejects a tensor without raw data
     set_external_data(proto, location, begin, length)
     proto.ClearField("raw_data")
 
 
 class SplitFile(Struct, frozen=True):
-    """The file of a split model for processes of this project, which may hold references to files anywhere.
+    """The file of a split model for processes of this project; it may refer to files anywhere.
 
-    Other programs refuse such references.
+    Other programs reject such references.
     """
 
     path: Path
 
     def write(self, model: SplitModel) -> None:
-        """Write the message, and to `<path>.data` the elements that are in memory. Raises OSError."""
+        """Write the message, and the elements that are in memory to `<path>.data`. Raises OSError."""
         message = onnx.ModelProto()
         message.CopyFrom(model.message)
         with Path(f"{self.path}.data").open("wb") as data:
@@ -115,7 +115,7 @@ class SplitFile(Struct, frozen=True):
 
 
 def file_of(model: Loadable, path: Path) -> Path | SplitFile:
-    """The file of a model, for another process; one in memory is written to `path`. Raises OSError."""
+    """A file of the model for another process; models in memory are written to `path`. Raises OSError."""
     if isinstance(model, Path):
         return model.absolute()
     if isinstance(model, bytes):
@@ -127,5 +127,5 @@ def file_of(model: Loadable, path: Path) -> Path | SplitFile:
 
 
 def load_file(file: Path | SplitFile) -> Path | SplitModel:
-    """The model of `file_of`, in a form that backends load. Raises OSError."""
+    """The model of `file_of`, in a form that backends can load. Raises OSError."""
     return file.load() if isinstance(file, SplitFile) else file

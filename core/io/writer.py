@@ -1,6 +1,6 @@
-"""Model files as they are written: in one file, or with external data beside it, and other files.
+"""Writing of model files, in one file or with external data next to it, and of other files.
 
-Weights that no rewrite needed are copied from file to file.
+Weights that no rewrite needed are copied between files.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from .split_models import refer_to_file
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-MAX_WHOLE_BYTES = 256 << 20  # of weights up to which a temporary model is one file
+MAX_WHOLE_BYTES = 256 << 20  # of weights, up to which a temporary model is one file
 MAX_NAME_BYTES = 255  # of a file, on common file systems
-DIGEST_DIGITS = 16  # hexadecimal, of the content of external data in the name of its file
-DIGEST_THREADS = 2  # one takes longer to compute digests than to copy
-PAGE_BYTES = 4096  # external data of a tensor begin at a multiple
+DIGEST_DIGITS = 16  # hexadecimal, of the digest of external data in its file name
+DIGEST_THREADS = 2  # a single thread takes longer for digests than for copying
+PAGE_BYTES = 4096  # alignment of a tensor's external data
 PIECE_BYTES = 256 << 10  # of a file that is read at a time
 
 ReportBytes = Callable[[int, int], object]
-"""Is called with the bytes written so far, and how many there are, more or less."""
+"""Called with the bytes written so far, and the approximate total."""
 
 
 def write_for_sessions(model: Model, path: Path) -> None:
-    """Write a model to a temporary file, a large one with its weights apart. Raises ModelError."""
+    """Write a model to a temporary file, with separate weights if it is large. Raises ModelError."""
     try:
         write_model(model, path, external=weight_bytes(model) > MAX_WHOLE_BYTES)
     except OSError as e:
@@ -56,14 +56,14 @@ def write_for_sessions(model: Model, path: Path) -> None:
 
 
 def data_name(model_name: str, digest: str) -> str:
-    """The name of the file with the external data of a model, at most 255 bytes; `digest`: of the external data."""
+    """The file name of a model's external data, at most 255 bytes, with the `digest` of the data."""
     end = f".{digest}.data"
     start = os.fsencode(model_name)[: MAX_NAME_BYTES - len(end)]
     return start.decode(errors="ignore") + end
 
 
 def data_name_pattern(model_name: str) -> str:
-    """A regular expression for the names of external data of a model of this name."""
+    """A regular expression for the file names of external data of a model with this name."""
     example = "0" * DIGEST_DIGITS
     start, end = data_name(model_name, example).rsplit(example, 1)
     return f"{re.escape(start)}[0-9a-f]{{{DIGEST_DIGITS}}}{re.escape(end)}"
@@ -78,11 +78,11 @@ def write_model(
     is_final: bool = False,
     report: ReportBytes = lambda _written, _total: None,
 ) -> Path | None:
-    """Write a model; `report` is called as it grows.
+    """Write a model, calling `report` with the progress.
 
-    With `external` or beyond 2 GB, tensors of a Model of more than `external_above` bytes are written to another file
-    in its folder, which is returned if there are any. With `is_final` its name holds a digest of its content, and it
-    is flushed to disk, which the model is not. Raises OSError.
+    With `external` or over 2 GB, tensors of a Model with more than `external_above` bytes are written to another file
+    in its folder, which is returned if it exists. With `is_final`, its name contains a digest of its contents, and it
+    is flushed to disk, unlike the model. Raises OSError.
     """
     data: Path | None = None
     if isinstance(model, SerializedModel):
@@ -118,7 +118,7 @@ def write_model(
 
 
 def _renamed(model: SerializedModel, old: str, new: str) -> SerializedModel:
-    """The model with another name of its external data, of the same length; the `old` one is nowhere else in it."""
+    """Rename the external data in a model; names have equal lengths, and the `old` one occurs nowhere else."""
     before, after = old.encode(), new.encode()
     initializers = tuple(
         tuple(chunk.replace(before, after) if isinstance(chunk, bytes) else chunk for chunk in chunks)
@@ -131,7 +131,7 @@ def _renamed(model: SerializedModel, old: str, new: str) -> SerializedModel:
 class _ExternalDataWriter:
     """Writes the elements of tensors of more than `above` bytes to a file, and references to them into the messages.
 
-    The `threads`, if given, compute a digest of each tensor, from the memory of the system, beside the writing.
+    `threads`, if given, compute a digest of each tensor from the page cache, in parallel with writing.
     """
 
     file: BinaryIO
@@ -158,11 +158,11 @@ class _ExternalDataWriter:
         yield proto.SerializeToString(deterministic=True)
 
     def finish(self) -> str:
-        """Flush the file to disk; returns a digest of all tensors in it. Raises OSError."""
+        """Flush the file to disk; return a digest of all its tensors. Raises OSError."""
         self.file.flush()
         os.fsync(self.file.fileno())
         whole = b"".join(digest.result() for digest in self._digests)
-        return sha1(whole, usedforsecurity=False).hexdigest()[:DIGEST_DIGITS]  # of 16 digits, none is secure
+        return sha1(whole, usedforsecurity=False).hexdigest()[:DIGEST_DIGITS]  # no digest of 16 digits is secure
 
 
 def _digest(descriptor: int, begin: int, end: int) -> bytes:
@@ -171,16 +171,16 @@ def _digest(descriptor: int, begin: int, end: int) -> bytes:
     for start in range(begin, end, PIECE_BYTES):
         count = os.preadv(descriptor, [piece], start)
         digest.update(piece[: min(count, end - start)])
-    if hasattr(os, "posix_fadvise"):  # lets the disk write beside copying
+    if hasattr(os, "posix_fadvise"):  # lets the disk write while copying
         os.posix_fadvise(descriptor, begin, end - begin, os.POSIX_FADV_DONTNEED)
     return digest.digest()
 
 
 def write_chunk(file: BinaryIO, chunk: Chunk) -> None:
-    """Write a chunk at the end of `file`. A span of another file is copied there; holes in it become holes.
+    """Append a chunk to `file`. A span of another file is copied; its holes are kept.
 
-    The kernel copies without a detour through the memory of this process, and shares the blocks where the file system
-    can (copy_file_range(2)). Raises OSError.
+    The kernel copies without using this process's memory, and shares blocks if the file system can
+    (copy_file_range(2)). Raises OSError.
     """
     if not isinstance(chunk, MappedField) or not isinstance(chunk.file, MappedFile):
         file.write(chunk_bytes(chunk))
@@ -191,12 +191,12 @@ def write_chunk(file: BinaryIO, chunk: Chunk) -> None:
         raise OSError(errno.EIO, f"{chunk.file.path.name} became shorter")
     for begin, end in _data_spans(source, chunk.begin, chunk.end):
         _copy_span(source, begin, end, file.fileno(), begin + start - chunk.begin)
-    file.truncate(start + len(chunk))  # longer, if it ends with a hole
+    file.truncate(start + len(chunk))  # necessary if it ends with a hole
     file.seek(start + len(chunk))
 
 
 def _data_spans(source: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """The parts of a span of a file that are not holes; one where the system does not tell."""
+    """Yield the parts of a span of a file that are not holes; one part if the system cannot tell."""
     if not hasattr(os, "SEEK_DATA"):
         yield begin, end
         return
@@ -205,7 +205,7 @@ def _data_spans(source: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
             start = os.lseek(source, begin, os.SEEK_DATA)
             stop = min(os.lseek(source, start, os.SEEK_HOLE), end)
         except OSError as e:
-            if e.errno != errno.ENXIO:  # which says that the rest is a hole
+            if e.errno != errno.ENXIO:  # the rest is a hole
                 yield begin, end
             return
         if start < end:
@@ -214,7 +214,7 @@ def _data_spans(source: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _copy_span(source: int, begin: int, end: int, target: int, at: int) -> None:
-    """Copy bytes of one open file to position `at` of another, in memory where the kernel does not. Raises OSError."""
+    """Copy bytes of one open file to position `at` of another, in memory if the kernel cannot. Raises OSError."""
     copy = getattr(os, "copy_file_range", None)
     while begin < end:
         length = min(end - begin, CHUNK_BYTES)
@@ -222,7 +222,7 @@ def _copy_span(source: int, begin: int, end: int, target: int, at: int) -> None:
         if copy is not None:
             try:
                 count = copy(source, target, length, begin, at)
-            except OSError:  # not between these file systems; if the disk is full, the next write says so
+            except OSError:  # unsupported by these file systems; if the disk is full, the next write fails
                 copy = None
         if not count:
             count = os.pwrite(target, os.pread(source, length, begin), at)
@@ -240,7 +240,7 @@ def encode_text(text: str) -> bytes:
 
 
 def write_files(folder: Path, files: Mapping[str, Any]) -> list[str]:
-    """Write `files`; returns the error for each that cannot be written."""
+    """Write `files`; return the error for each that cannot be written."""
     lost: list[str] = []
     for name, content in files.items():
         try:
@@ -252,7 +252,7 @@ def write_files(folder: Path, files: Mapping[str, Any]) -> list[str]:
 
 
 def write_file(path: Path, content: Any) -> None:
-    """Write a model, or arrays by name as an .npz if there are any."""
+    """Write a model, or arrays by name as an .npz file if there are any."""
     if isinstance(content, onnx.ModelProto):
         path.write_bytes(content.SerializeToString())
         return
@@ -262,9 +262,9 @@ def write_file(path: Path, content: Any) -> None:
     arrays: dict[str, Any] = content
     if not arrays:
         return
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:  # np.savez takes no array called `file`
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:  # np.savez does not accept an array named `file`
         for name, elements in arrays.items():
             found = np.asarray(elements)
-            plain = found.astype(np.str_) if found.dtype == np.object_ else found  # no pickles for strings
+            plain = found.astype(np.str_) if found.dtype == np.object_ else found  # avoids pickling strings
             with archive.open(f"{name}.npy", "w", force_zip64=True) as f:
                 np.lib.format.write_array(f, plain, allow_pickle=False)

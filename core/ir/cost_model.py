@@ -1,4 +1,4 @@
-"""Costs of ops and of data movement on a device, for rewrites that trade them."""
+"""Costs of ops and data movement on a device, for rewrites with trade-offs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .expressions import Dim, Shape, substitute
 
 
 class Typed(Protocol):
-    """The type of a value. Both properties raise MatchFailure if it is unknown."""
+    """The type of a value. Both properties raise MatchFailure if unknown."""
 
     @property
     def dtype(self) -> int:
@@ -29,13 +29,16 @@ class Typed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """The time that ops take for few numbers, and to move more.
+    """The time of ops on few numbers, and the additional time for more data.
 
-    `op_seconds`: an op on a few numbers; `output_seconds`: each further output. `block_bytes_per_second`: bytes
-    that a Split, or a Transpose that keeps the last axis, reads and writes, both counted. `strided_bytes_per_second`:
-    that another Transpose reads and writes. `flops_per_second`: of large products. `nominal_dim`: the size of an
-    unknown dim. `slow_kernels`: operators whose kernel takes longer than the ops that it replaces, with the seconds
-    that it takes longer for an element; for "Attention softcap", an element of the scores.
+    Attributes:
+        op_seconds: an op on few numbers; `output_seconds`: each further output.
+        block_bytes_per_second: bytes read plus written by a Split, or a Transpose that keeps the last axis.
+        strided_bytes_per_second: bytes read plus written by another Transpose.
+        flops_per_second: speed of large products.
+        nominal_dim: the assumed size of an unknown dim.
+        slow_kernels: operators whose kernel takes longer than the ops that it replaces, with the additional seconds per
+            element; for "Attention softcap", per element of the scores.
 
     Examples:
         >>> chip = CostModel(1e-6, 1e-6, block_bytes_per_second=4e9, strided_bytes_per_second=1e9)
@@ -57,36 +60,36 @@ class CostModel:
         return prod(map(self._extent, value.shape))
 
     def nbytes(self, value: Typed) -> int:
-        """The bytes of a value. Raises MatchFailure if its rank or its type is unknown."""
+        """The bytes of a value. Raises MatchFailure if its rank or type is unknown."""
         return onnx.helper.tensor_dtype_to_np_dtype(value.dtype).itemsize * self.elements(value)
 
     def splitting_seconds(self, size: int, parts: int) -> float:
-        """The time of a Split of so many bytes."""
+        """The time of a Split of `size` bytes."""
         return self.op_seconds + (parts - 1) * self.output_seconds + 2 * size / self.block_bytes_per_second
 
     def transposing_seconds(self, size: int, *, keeps_last_axis: bool) -> float:
-        """The time of a Transpose of so many bytes."""
+        """The time of a Transpose of `size` bytes."""
         rate = self.block_bytes_per_second if keeps_last_axis else self.strided_bytes_per_second
         return self.op_seconds + 2 * size / rate
 
     def adding_seconds(self, size: int) -> float:
-        """The time of a sum of two values of so many bytes each."""
+        """The time to add two values of `size` bytes each."""
         return self.op_seconds + 3 * size / self.block_bytes_per_second
 
     def multiplying_seconds(self, flops: float) -> float:
-        """The time of so many flops in large products."""
+        """The time of `flops` in large products."""
         return flops / self.flops_per_second
 
     def turned_reduction_seconds(self, size: int) -> float:
-        """The time that a reduction of so many bytes takes longer if it leaves out the last axis."""
+        """The additional time of a reduction of `size` bytes that excludes the last axis."""
         return 2 * self.transposing_seconds(size, keeps_last_axis=False) - 2 * self.op_seconds
 
     def require_fast_kernel(self, op_type: str, x: Typed, saved: int) -> None:
-        """Decline an operator whose kernel takes longer on `x` than is saved by one op in place of `saved` + 1."""
+        """Decline an operator whose kernel takes longer on `x` than is gained by replacing `saved` + 1 ops by one."""
         slower = self.slow_kernels.get(op_type, 0.0)
         if slower:
             enough = slower * self.elements(x) <= saved * self.op_seconds
-            require(enough, f"{op_type} takes longer than its parts on so many elements")
+            require(enough, f"{op_type} takes longer than its parts on this number of elements")
 
     def _extent(self, dim: Dim) -> int:
         found = None if dim is None else substitute(dim, lambda _: self.nominal_dim)

@@ -15,11 +15,11 @@ from ..support.suggestions import did_you_mean
 
 
 class DataType(int):
-    """An element type: a number of `onnx.TensorProto.DataType` that is equal to the dtype of NumPy, too.
+    """An element type: a number of `onnx.TensorProto.DataType` that also equals NumPy's dtype.
 
     `x.dtype == np.float16`, `x.dtype == "int64"`, `x.dtype == c.const.dtype` and `x.dtype == TensorProto.FLOAT` work,
-    also in a tuple: `x.dtype in (np.float16, np.float32)`. Its hash is the hash of the number, so a set or dict holds
-    numbers or DataTypes: `x.dtype in FLOATS`. NumPy takes it for a dtype (`np.zeros(3, x.dtype)`), ONNX for a number
+    also in a tuple: `x.dtype in (np.float16, np.float32)`. Its hash is that of the number, so sets and dicts may hold
+    numbers or DataTypes: `x.dtype in FLOATS`. NumPy accepts it as a dtype (`np.zeros(3, x.dtype)`), ONNX as a number
     (`g.Cast(y, to=x.dtype)`). Names are NumPy's: `float32` is the type that ONNX names float.
 
     Examples:
@@ -31,16 +31,16 @@ class DataType(int):
     """
 
     def __new__(cls, kind: int | DTypeLike) -> Self:
-        """The type of a number, or of what NumPy takes for a dtype. Raises TypeError."""
+        """The type of a number, or of anything that NumPy accepts as a dtype. Raises TypeError."""
         number = kind if isinstance(kind, int) else helper.np_dtype_to_tensor_dtype(np.dtype(kind))
         return int.__new__(cls, number)
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The dtype of arrays with such elements: of `ml_dtypes` where NumPy has none, object of strings."""
+        """The dtype of arrays with such elements: from `ml_dtypes` if NumPy has none, object for strings."""
         return helper.tensor_dtype_to_np_dtype(self)
 
-    dtype = numpy  # the attribute by which NumPy takes other objects for a dtype
+    dtype = numpy  # NumPy accepts other objects with this attribute as dtypes
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, int):
@@ -48,7 +48,7 @@ class DataType(int):
         if isinstance(other, str):
             _require_known(other)
             return bool(self) and (str(self) == other or self.numpy == other)
-        return bool(self) and other is not None and bool(self.numpy == other)  # NumPy takes None for float64
+        return bool(self) and other is not None and bool(self.numpy == other)  # NumPy treats None as float64
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -68,7 +68,7 @@ class DataType(int):
 
 @cache
 def _require_known(name: str) -> None:
-    """Raise UsageError for a text that is the name of no element type, with which every comparison is false."""
+    """Raise UsageError for a string that names no element type; comparisons with it would always be false."""
     known = {str(DATA_TYPES[n]) for n in TensorProto.DataType.values()}
     if name not in known:
         try:
@@ -83,7 +83,7 @@ class _DataTypes(dict[int, DataType]):
 
 
 DATA_TYPES = _DataTypes()
-"""The DataType of a number, always the same object, for which a set needs no comparison."""
+"""The DataType of a number; always the same object, so that sets need no comparison."""
 
 
 def _data_types(*numbers: int) -> frozenset[DataType]:
@@ -92,7 +92,7 @@ def _data_types(*numbers: int) -> frozenset[DataType]:
 
 HALF_OR_SINGLE = _data_types(TensorProto.FLOAT16, TensorProto.FLOAT)
 CPU_FLOATS = HALF_OR_SINGLE | _data_types(TensorProto.DOUBLE)
-"""The floats that onnxruntime's CPU provider computes in."""
+"""The floats in which onnxruntime's CPU provider computes."""
 FLOATS = CPU_FLOATS | _data_types(TensorProto.BFLOAT16)
 """The floats that arithmetic is defined for: 16, 32 and 64 bits, and bfloat16.
 
@@ -112,6 +112,6 @@ Examples:
     (True, False)
 """
 INTEGER_DTYPES = _data_types(*(t for name, t in TensorProto.DataType.items() if re.fullmatch(r"U?INT\d+", name)))
-"""All integers, with types of less than 8 bits."""
+"""All integers, including types with less than 8 bits."""
 DISCRETE_TYPES = INTEGERS | _data_types(TensorProto.BOOL, TensorProto.STRING)
-"""Types of which every element has one form: no zero is negative, nothing is rounded."""
+"""Types whose elements have only one form: no negative zero, and no rounding."""

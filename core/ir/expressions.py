@@ -1,8 +1,8 @@
-"""Dims of shapes: symbolic integer expressions in canonical form, and the merging of two facts about a dim.
+"""Dims of shapes: symbolic integer expressions in canonical form, and merging of two facts about a dim.
 
 An expression is a sum of products of atoms with integer factors; equal sums compare equal. Atoms are the model's
 symbols (their names), unnamed integers (`Unknown`), and floor divisions, minima and maxima of expressions
-(`FunctionTerm`). An expression that is one number or one symbol stays an `int` or a `str`.
+(`FunctionTerm`). An expression that is a single number or symbol is an `int` or a `str`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from operator import itemgetter
 class Unknown:
     """An unnamed integer: an extent, which is at least 0, or an element, whose `lower_bound` is None.
 
-    Each is equal only to itself. Inference may replace a `tentative` one later.
+    Each is equal only to itself. Inference may later replace a `tentative` one.
     """
 
     number: int
@@ -30,13 +30,13 @@ class Unknown:
 
 
 class DeclaredSymbol(str):
-    """A symbol that only declared types of computed values name, equal to a plain `str`. Inference may replace it."""
+    """A symbol, equal to a plain `str`, that only declared types of computed values name. Inference may replace it."""
 
     __slots__ = ()
 
 
 class FunctionTerm:
-    """An unevaluated function of expressions: `function` is //, min or max."""
+    """An unevaluated function of expressions; `function` is //, min or max."""
 
     __slots__ = ("_hash", "args", "function", "is_tentative", "largest", "size")
 
@@ -60,13 +60,13 @@ class FunctionTerm:
 
 
 class Expr:
-    """A sum: pairs of a product of atoms and its factor, in a fixed order. Only the functions here create it."""
+    """A sum: pairs of a product of atoms and its factor, in a fixed order. Only functions of this module create it."""
 
     __slots__ = ("_hash", "is_tentative", "largest", "size", "terms")
 
     def __init__(self, terms: tuple[tuple[Product, int], ...]) -> None:
         size, largest, tentative = len(terms), 0, False
-        for product, factor in terms:  # in one loop, as inference makes many
+        for product, factor in terms:  # a single loop, because inference creates many
             largest = max(largest, abs(factor))
             for a in product:
                 if isinstance(a, FunctionTerm):
@@ -97,9 +97,9 @@ class Expr:
 Atom = str | Unknown | FunctionTerm
 Product = tuple[Atom, ...]
 SymInt = int | str | Expr
-"""A dim or an element of which something is known."""
+"""A dim or element about which something is known."""
 Dim = SymInt | None
-"""An extent: a number, a symbol, an expression of them, or nothing known."""
+"""An extent: a number, a symbol, an expression of them, or unknown."""
 Shape = tuple[Dim, ...]
 Elements = tuple[SymInt, ...]
 """The elements of a few integers."""
@@ -107,14 +107,14 @@ Terms = dict[Product, int]
 
 
 def atom_sort_key(atom: Atom) -> tuple[int, int, str]:
-    """A fixed order of atoms: symbols by name, unknowns by age, calls by their text."""
+    """A fixed order of atoms: symbols by name, unknowns by age, functions by their text."""
     if isinstance(atom, str):
         return 0, 0, atom
     return (1, atom.number, "") if isinstance(atom, Unknown) else (2, 0, repr(atom))
 
 
 def expr_size(x: SymInt) -> int:
-    """Atoms and factors in `x`, those inside calls too."""
+    """The number of atoms and factors in `x`, including those in functions."""
     return x.size if isinstance(x, Expr) else 1
 
 
@@ -126,13 +126,13 @@ def _largest_number(x: SymInt) -> int:
 
 
 MAX_EXPR_SIZE = 200
-"""Atoms and factors of the largest expression that is tracked."""
+"""The size of the largest tracked expression, in atoms and factors."""
 MAX_EXPR_NUMBER = (1 << 31) - 1
-"""The largest number in it: with symbols below 2**31 their sum stays within int64, as onnxruntime computes it."""
+"""The largest number in it. With symbols below 2**31, sums fit into int64, in which onnxruntime computes."""
 
 
 def is_simple(x: SymInt) -> bool:
-    """Whether `x` is a number or an expression that is small enough to be tracked."""
+    """Whether `x` is a number, or an expression small enough to be tracked."""
     return not isinstance(x, Expr) or (x.size <= MAX_EXPR_SIZE and x.largest <= MAX_EXPR_NUMBER)
 
 
@@ -194,12 +194,12 @@ def subtract(a: SymInt, b: SymInt) -> SymInt:
 
 
 def prod(factors: Iterable[SymInt]) -> SymInt:
-    """The product of several, 1 of none: the elements of a tensor with such dims."""
+    """The product of several factors; 1 if there are none. The number of elements of a tensor with such dims."""
     return reduce(multiply, factors, 1)
 
 
 def floor_divide(a: SymInt, b: SymInt) -> SymInt | None:
-    """The quotient a // b, rounded down, by a positive b; None where b may be 0 and does not cancel."""
+    """The quotient a // b by a positive b; None if b may be 0 and does not cancel."""
     if isinstance(b, int):
         if b <= 0:
             return None
@@ -229,7 +229,7 @@ def _floor_divide_by_int(rest: SymInt, b: int) -> SymInt:
 
 
 def divide(a: SymInt, b: SymInt) -> SymInt | None:
-    """The exact quotient a / b, for b a single product; None where there is none. Valid where b is not 0."""
+    """The exact quotient a / b by a single product b; None if there is none. Valid if b is not 0."""
     by = terms_of(b)
     if len(by) != 1:
         return 1 if a == b and by else None
@@ -248,13 +248,13 @@ def divide(a: SymInt, b: SymInt) -> SymInt | None:
 
 
 MAX_CASES = 32
-"""Cases of minima and maxima into which an expression is divided for a bound."""
+"""The maximum number of cases of minima and maxima into which an expression is divided for a bound."""
 
 
 def _divide_into_cases(x: SymInt, limit: int) -> tuple[bool, list[SymInt]]:
-    """Expressions of which `x` is the least (True) or the greatest, by one of its minima or maxima; [] without one.
+    """Expressions whose minimum (True) or maximum is `x`, from one of its minima or maxima; [] without one.
 
-    A minimum is taken first: where `x` has both, a bound may choose another case of the maximum for each of them.
+    A minimum is taken first: if `x` has both, a bound may choose a different case of the maximum for each of them.
     """
     terms = terms_of(x)
     splits = [
@@ -271,13 +271,13 @@ def _divide_into_cases(x: SymInt, limit: int) -> tuple[bool, list[SymInt]]:
 
 
 def least_of(x: SymInt, limit: int = MAX_CASES) -> list[SymInt]:
-    """Expressions of which `x` is the least, at most `limit`: of `n + min(m, 3)`, `n + m` and `n + 3`."""
+    """At most `limit` expressions whose minimum is `x`: for `n + min(m, 3)`, `n + m` and `n + 3`."""
     is_least, cases = _divide_into_cases(x, limit)
     return [y for case in cases for y in least_of(case, limit // len(cases))] if is_least and cases else [x]
 
 
 def lower_bound(x: SymInt, limit: int = MAX_CASES) -> int | None:
-    """A lower bound of `x`, given that no extent is negative; None where none is known."""
+    """A lower bound of `x`, given that extents are not negative; None if none is known."""
     if isinstance(x, int | str):
         return x if isinstance(x, int) else 0
     is_least, cases = _divide_into_cases(x, limit)
@@ -329,7 +329,7 @@ def is_known_le(a: SymInt, b: SymInt) -> bool:
 
 
 def is_known_nonnegative(x: SymInt) -> bool:
-    """Whether x >= 0 for all values of the symbols; an extent is, the -1 of a Reshape is not."""
+    """Whether x >= 0 for all values of the symbols; true for extents, but not for the -1 of a Reshape."""
     return is_known_le(0, x)
 
 
@@ -344,7 +344,7 @@ def maximum(a: SymInt, b: SymInt) -> SymInt:
 
 
 def _min_or_max(kind: str, a: SymInt, b: SymInt) -> SymInt:
-    """The minimum or maximum of the arguments of `a` and `b`, without those that another argument bounds."""
+    """The minimum or maximum of the arguments of `a` and `b`, without those bounded by another argument."""
     args: dict[SymInt, None] = {}
     for x in (a, b):
         match x.terms if isinstance(x, Expr) else ():
@@ -361,7 +361,7 @@ def _min_or_max(kind: str, a: SymInt, b: SymInt) -> SymInt:
 
 
 def atoms(x: SymInt) -> set[Atom]:
-    """The symbols and unknowns in `x`, those inside calls too."""
+    """The symbols and unknowns in `x`, including those in functions."""
     found: set[Atom] = set()
     for product in terms_of(x):
         for a in product:
@@ -375,12 +375,12 @@ def is_tentative(x: SymInt) -> bool:
 
 
 def is_symbolic_only(x: SymInt) -> bool:
-    """Whether `x` has no atoms but symbols."""
+    """Whether all atoms of `x` are symbols."""
     return not isinstance(x, Expr) or all(isinstance(a, str) for a in atoms(x))
 
 
 def substitute(x: SymInt, values: Callable[[Atom], SymInt | None]) -> SymInt:
-    """`x` with each atom replaced by its entry in `values`, if there is one."""
+    """Replace each atom of `x` for which `values` returns an expression."""
     if isinstance(x, int):
         return x
     out: SymInt = 0
@@ -409,7 +409,7 @@ MAX_EXTENT = (1 << 63) - 1
 
 
 def possible_dim(dim: Dim) -> Dim:
-    """A dim that was computed; None if no tensor has such an extent, or the expression is too large to track."""
+    """A computed dim; None if no tensor has such an extent, or if the expression is too large to track."""
     if isinstance(dim, int):
         return dim if 0 <= dim <= MAX_EXTENT else None
     return dim if dim is not None and is_simple(dim) else None
@@ -428,14 +428,14 @@ def is_unresolved(dim: Dim) -> bool:
 
 
 def contradict(a: Shape | None, b: Shape | None) -> bool:
-    """Whether two shapes of the same rank have different numbers for a dim."""
+    """Whether two shapes of the same rank have different numbers in a dim."""
     if a is None or b is None or len(a) != len(b):
         return False
     return any(m != n for m, n in zip(a, b, strict=True) if isinstance(m, int) and isinstance(n, int))
 
 
 def merge_dim(a: Dim, b: Dim) -> Dim:
-    """The more precise of two facts about a dim: a number, a symbol, a declared one, a tentative unknown; else `a`."""
+    """The more precise of two facts about a dim: number, symbol, declared symbol, tentative unknown; otherwise `a`."""
     return b if _precision(b) > _precision(a) else a
 
 
@@ -448,5 +448,5 @@ def _precision(dim: Dim) -> int:
 
 
 def merge_inferred_dim(a: Dim, b: Dim) -> Dim:
-    """The declared dim `a` merged with the inferred `b`: as `merge_dim`, but a symbol or another number wins in `b`."""
+    """Merge the declared dim `a` with the inferred `b` like `merge_dim`, but prefer symbols and numbers of `b`."""
     return merge_dim(a, b) if isinstance(a, int) and not isinstance(b, int) else merge_dim(b, a)

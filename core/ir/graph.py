@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-FRESH_NAME_MARK = "_pw"  # before the number of each name made here
+FRESH_NAME_MARK = "_pw"  # precedes the number in each generated name
 ValueInfo = Literal["keep", "write", "strip"]
-"""The `value_info` of a written model: as in the file, with all inferred types, or without types that follow."""
+"""The `value_info` of a written model: as in the file, with all inferred types, or without inferable types."""
 T = TypeVar("T")
 Runs = Callable[[str, str, int, Sequence[int]], bool]
-"""Whether a target runs an operator, by type, domain and opset, on inputs of some element types (0: unknown)."""
+"""Whether a target runs an operator, by type, domain and opset, on inputs with some element type (0: unknown)."""
 
 
 class Mutation(NamedTuple):
-    """Nodes and bytes of constants that were added or, if negative, removed; and the op of which they are part."""
+    """Nodes and bytes of constants that were added or, if negative, removed, and the op that contains them."""
 
     node_delta: int
     byte_delta: int
@@ -45,7 +45,7 @@ class Mutation(NamedTuple):
 
 @dataclass(slots=True)
 class MutationLog:
-    """The mutations that were not drained yet. Kept only where the sizes of changes are recorded."""
+    """The mutations that have not been drained yet. Recorded only if the sizes of changes are needed."""
 
     entries: list[Mutation] = field(default_factory=list[Mutation])
 
@@ -55,19 +55,19 @@ class MutationLog:
         return taken
 
     def record(self, graph: Graph, node_delta: int, byte_delta: int, op: Op | None = None) -> None:
-        """Log a mutation of `graph`, unless the graph was removed with an owner while a pass still rewrites it."""
+        """Log a mutation of `graph`, unless the graph was removed with its owner while a pass still rewrites it."""
         if all(g.owner is None or g.owner in g.owner.graph for g in graph.with_enclosing()):
             self.entries.append(Mutation(node_delta, byte_delta, op))
 
     def record_removal(self, op: Op) -> None:
-        """Log that `op` is about to be removed, with its subgraphs unless another op owns them by now."""
+        """Log that `op` is about to be removed, with its subgraphs unless another op already owns them."""
         inner = [g for sub in op.subgraphs if sub.owner is op for g in sub.with_subgraphs()]
         constants = (*op.outputs, *(v for g in inner for v in _own_constants(g)))
         self.record(op.graph, -1 - sum(map(len, inner)), -sum(map(constant_nbytes, constants)), op)
 
 
 def _own_constants(graph: Graph) -> Iterator[Value]:
-    """The constants that are removed with a subgraph, without constants that were moved to an enclosing graph."""
+    """Yield the constants removed with a subgraph, except those moved to an enclosing graph."""
     outer = list(graph.with_enclosing())[1:]
     yield from (v for v in graph.initializers if not any(v in g.initializers for g in outer))
     for op in graph.ops():
@@ -75,18 +75,18 @@ def _own_constants(graph: Graph) -> Iterator[Value]:
 
 
 def constant_nbytes(value: Value) -> int:
-    """Bytes of a value's elements, 0 for a computed one."""
+    """The bytes of a constant's elements; 0 for a computed value."""
     return value.tensor.nbytes if value.tensor is not None else 0
 
 
 @dataclass(slots=True)
 class ReplacementLog:
-    """Replacements of values and ops during a run. It stays in memory, so it is kept only for name maps.
+    """Replacements of values and ops during a run. It uses memory, so it is kept only for name maps.
 
     `replaced_values`: the replacement of a value. `derived_ops`: the ops made from an op. `equivalent_ops`: the op
-    whose outputs replace the outputs of another. `original_labels`: the label of an op before its outputs changed.
-    `removed_ops`: in the order of removal. `value_names`, `op_names`: unique names of all values and ops when the log
-    began, `initializers` the values that had a content and no producer.
+    whose outputs replace those of another. `original_labels`: the label of an op before its outputs changed.
+    `removed_ops`: in the order of removal. `value_names`, `op_names`: unique names of all values and ops at the
+    beginning; `initializers`: the values that then had contents and no producer.
     """
 
     value_names: dict[Value, str]
@@ -101,7 +101,7 @@ class ReplacementLog:
 
 
 def record_use_replacement(log: ReplacementLog | None, old: Value, new: Value, *, swaps: bool) -> None:
-    """Record that consumers of `old` are about to read the equal `new`; if it `swaps`, names are exchanged."""
+    """Record that consumers of `old` are about to read the equal `new`; with `swaps`, names are exchanged."""
     if swaps:
         record_source(old.producer)
         record_source(new.producer)
@@ -124,51 +124,51 @@ def _without_view(_: Graph) -> nx.MultiDiGraph[Op | Value]:
 
 @dataclass(slots=True)
 class GraphContext:
-    """The state of a graph and all its subgraphs."""
+    """The state shared by a graph and all its subgraphs."""
 
     opsets: dict[str, int]
     ir_version: int
     infer: Callable[[Op], None] = lambda _: None
     infer_dtype: Callable[[Value], None] = lambda _: None
     view: Callable[[Graph], nx.MultiDiGraph[Op | Value]] = _without_view
-    text_of: Callable[[Graph], str] = repr  # for `print`
+    text_of: Callable[[Graph], str] = repr  # used by `print`
     weight_bytes: int = 0  # of all constants, as loaded
-    mutation_count: int = 0  # grows with every mutation
+    mutation_count: int = 0  # incremented by every mutation
     analyses: dict[tuple[Graph, Callable[[Graph], Any]], Any] = field(default_factory=dict[Any, Any])  # of this count
-    mutation_limit: int | None = None  # the mutation count past which a pass is taken not to terminate
-    folding_work: tuple[int, int] = (0, 0)  # bytes and multiplications that constant folding has taken
+    mutation_limit: int | None = None  # the mutation count beyond which a pass is considered nonterminating
+    folding_work: tuple[int, int] = (0, 0)  # bytes and multiplications used by constant folding
     aborted_calls: int = 0  # of onnx's native code, by inference
-    inference_epoch: int = 1  # grows when inference of all ops may find more than before
+    inference_epoch: int = 1  # incremented when inference of all ops may find more than before
     root: Graph | None = None
     reserved_names: set[str] | None = None  # names of the model that `fresh_name` might generate
     fresh_name_count: int = 0
     unknown_count: int = 0
-    input_symbols: set[str] = field(default_factory=set[str])  # of the dims of inputs, of graphs and of bodies
-    interned_tensors: dict[bytes, Tensor] = field(default_factory=dict[bytes, Tensor])  # small ones made by rewrites
+    input_symbols: set[str] = field(default_factory=set[str])  # of the dims of inputs, of graphs and bodies
+    interned_tensors: dict[bytes, Tensor] = field(default_factory=dict[bytes, Tensor])  # small tensors made by rewrites
     replacement_log: ReplacementLog | None = None  # kept for name maps
     mutation_log: MutationLog | None = None  # kept where the size of each change is recorded
-    functions: Sequence[onnx.FunctionProto] = ()  # local functions that are not inlined
+    functions: Sequence[onnx.FunctionProto] = ()  # local functions that were not inlined
     added_functions: list[onnx.FunctionProto] = field(default_factory=list[onnx.FunctionProto])  # by passes
-    function_attributes: frozenset[str] = frozenset()  # to which nodes may refer, in the body of a local function
+    function_attributes: frozenset[str] = frozenset()  # that nodes may refer to, in the body of a local function
     value_info: ValueInfo = "keep"  # of an export
     runs: Runs | None = None  # whether a rewrite may add an op; None: any
-    obstacle: Callable[[Op], str] | None = None  # why the target does not take an op, "" if it does
+    obstacle: Callable[[Op], str] | None = None  # why the target does not support an op, or ""
     costs: CostModel = CPU  # of the target
     quantization: QuantizationSpec | None = None  # for rules that quantize; None: they decline
-    has_provenance: bool = True  # as metadata of the nodes that are written
+    has_provenance: bool = True  # written as metadata of nodes
 
     @property
     def initializers_are_inputs(self) -> bool:
-        """Whether every initializer is an input too, before IR version 4; onnxruntime does not let callers set it."""
+        """Whether every initializer is also an input (before IR version 4); onnxruntime does not let callers set it."""
         return self.ir_version < 4
 
     def new_unknown(self, *, lower_bound: int | None = 0, tentative: bool = False) -> SymInt:
-        """A new unknown integer, such as an unnamed extent or an element; only its `lower_bound` is known."""
+        """A new unknown integer, such as an unnamed extent or element, with a known `lower_bound`."""
         self.unknown_count += 1
         return from_atom(Unknown(self.unknown_count, lower_bound=lower_bound, tentative=tentative))
 
     def fresh_name(self, stem: str) -> str:
-        """An unused name from `stem`; the number of a generated stem is replaced, not added to."""
+        """An unused name based on `stem`; the number of a generated stem is replaced."""
         stem = stem.partition(FRESH_NAME_MARK)[0]
         taken = self.reserved_names or ()
         while True:
@@ -180,7 +180,7 @@ class GraphContext:
 
 @dataclass(slots=True)
 class Declarations:
-    """The parts of a GraphProto besides its nodes and tensors, written back unchanged."""
+    """The parts of a GraphProto besides its nodes and tensors; written back unchanged."""
 
     header: onnx.GraphProto  # name, doc string, metadata, annotations
     inputs: list[tuple[Value, bytes]] = field(default_factory=list[tuple[Value, bytes]])
@@ -190,7 +190,7 @@ class Declarations:
 
 
 def dependencies(op: Op) -> Iterator[Op]:
-    """The ops of the same graph that `op` depends on, through its subgraphs too."""
+    """Yield the ops of the same graph that `op` depends on, including through its subgraphs."""
     values = (*op.inputs, *op.captures) if op.subgraphs else op.inputs
     for v in values:
         if v is not None and (p := v.producer) is not None and p.graph is op.graph:
@@ -198,7 +198,7 @@ def dependencies(op: Op) -> Iterator[Op]:
 
 
 def depth_first_order(order: list[Op]) -> list[Op]:
-    """Depth-first from each op in turn, so that ops in topological order keep their order. O(V + E)."""
+    """Sort depth-first from each op in turn; ops in topological order keep their order. O(V + E)."""
     done: dict[Op, None] = {}
     for start in order:
         path: dict[Op, Iterator[Op]] = {} if start in done else {start: dependencies(start)}
@@ -217,21 +217,21 @@ def depth_first_order(order: list[Op]) -> list[Op]:
 
 
 def invalidate_dependents(value: Value) -> None:
-    """Have the ops that depend on `value` inferred again where they can be refined, as there is more to know about it.
+    """Make the ops that depend on `value` be inferred again if they can be refined, because more is known about it.
 
-    O(ops that were inferred since the last time). A global epoch would have all ops inferred again, those before them
-    included: quadratic time for a chain that is rewritten from its start to its end.
+    O(ops inferred since the last time). A global epoch would cause all ops to be inferred again, also those before
+    them, which takes quadratic time for a chain that is rewritten from start to end.
     """
     invalidate_inference(_users(value))
 
 
 def invalidate_inference(ops: Iterable[Op]) -> None:
-    """Have `ops`, and ops that depend on them, inferred again where they can be refined."""
+    """Make `ops`, and ops that depend on them, be inferred again if they can be refined."""
     stack = list(ops)
     while stack:
         op = stack.pop()
         if op.inferred_epoch != op.graph.context.inference_epoch:
-            continue  # nor were ops inferred that depend on values that it may refine
+            continue  # then ops that depend on values that it may refine were not inferred either
         op.inferred_epoch = OUTDATED
         for v in op.outputs:
             if not v.is_fully_known:
@@ -239,14 +239,14 @@ def invalidate_inference(ops: Iterable[Op]) -> None:
 
 
 def _users(value: Value) -> Iterable[Op]:
-    """The ops that infer from `value`: its consumers, and the op whose body returns it."""
+    """Yield the ops that infer from `value`: its consumers, and the op whose body returns it."""
     maker = value.producer
     owner = maker.graph.owner if maker is not None and maker.graph.is_output(value) else None
     return value.consumers if owner is None else (*value.consumers, owner)
 
 
 def _remove_with_constants(op: Op) -> list[Op]:
-    """Remove an op and the constants that only it read; returns the producers of its inputs."""
+    """Remove an op and the constants that only it read; return the producers of its inputs."""
     home = op.graph
     read = {v: None for v in (*op.inputs, *op.captures) if v is not None}
     home.remove_op(op)
@@ -257,7 +257,7 @@ def _remove_with_constants(op: Op) -> list[Op]:
 
 
 def force_remove(op: Op) -> None:
-    """Remove an op from its graph, even if its outputs are used; they have no producer then."""
+    """Remove an op from its graph even if its outputs are used; these then have no producer."""
     home = op.graph
     if (replacements := home.context.replacement_log) is not None:
         replacements.removed_ops.append(op)
@@ -271,7 +271,7 @@ def force_remove(op: Op) -> None:
 
 
 def _replace_reads(op: Op, old: Value, new: Value) -> None:
-    """Have an op, and what its bodies return, read `new` in place of `old`, which still lists it as a consumer."""
+    """Make an op, and the results of its bodies, read `new` instead of `old`, which still lists it as a consumer."""
     op.replace_edge("inputs", old, new)
     for sub in op.subgraphs:
         sub.replace_output(old, new)
@@ -279,7 +279,7 @@ def _replace_reads(op: Op, old: Value, new: Value) -> None:
 
 
 def _connect_inputs(op: Op, inputs: Sequence[Value | None]) -> None:
-    """Set the inputs of an op, and add it to the consumers of all values that it reads."""
+    """Set the inputs of an op, and register it as a consumer of all values that it reads."""
     op.set_edges("inputs", inputs)
     for v in inputs:
         if v is not None:
@@ -302,7 +302,7 @@ def _drop_uses(op: Op) -> None:
 
 
 def attribute_graphs(op: Op) -> list[Graph]:
-    """The graphs among the attributes of an op: its bodies, or bodies of another op that it is to take over."""
+    """The graphs among the attributes of an op: its bodies, or those of another op that it takes over."""
     return [value for value in op.attrs.values() if isinstance(value, Graph)]
 
 
@@ -310,7 +310,7 @@ def drop_output(op: Op, index: int) -> None:
     """Drop an unused output of `op`: trailing outputs are removed, others lose their names."""
     value = op.outputs[index]
     if not op.graph.is_unused(value):
-        raise GraphError(f"cannot leave out {value.name} of {op.label}: it is still used")
+        raise GraphError(f"cannot drop {value.name} of {op.label}: it is still used")
     record_source(op)
     value.producer = None
     unnamed = Value("")
@@ -340,17 +340,17 @@ class Graph:
     def __init__(self, context: GraphContext) -> None:
         self.context = context
         self.declared = Declarations(onnx.GraphProto())
-        self.owner: Op | None = None  # the op whose attribute holds this graph
+        self.owner: Op | None = None  # the op with an attribute that contains this graph
         self.inputs: list[Value] = []
-        self.input_defaults: dict[Value, Tensor] = {}  # of inputs that a caller may leave out
+        self.input_defaults: dict[Value, Tensor] = {}  # of inputs that a caller may omit
         self.initializers: dict[Value, None] = {}
         self.sparse_initializers: dict[Value, onnx.SparseTensorProto] = {}
-        self.pinned: set[Value] = set()  # values that something outside the ops refers to by name
+        self.pinned: set[Value] = set()  # values that something other than ops refers to by name
         self._outputs: IndexedSequence[Value] = IndexedSequence()
         self._ops: dict[Op, None] = {}
         self._by_type: dict[str, dict[Op, None]] = {}
         self._ops_with_subgraphs: dict[Op, None] = {}
-        self._used_outputs: dict[Op, int] = {}  # an output of an op with many that was used when it was last looked for
+        self._used_outputs: dict[Op, int] = {}  # for ops with many outputs: one that was used before
 
     def __str__(self) -> str:
         """The graph in the syntax that `onnx.parser.parse_graph` reads, with all weights."""
@@ -371,16 +371,16 @@ class Graph:
         self._outputs = IndexedSequence(values)
 
     def set_outputs(self, values: Sequence[Value]) -> None:
-        """Replace the outputs of a body, as many as there are: values of the body, or of a graph around it.
+        """Replace all outputs of a body by values of the body or of an enclosing graph.
 
-        An Identity makes each value that the body does not compute an output of the body (ONNX IR, Graphs). Raises
-        GraphError for the main graph, the outputs of which keep their names and order, and for another number.
+        Values that the body does not compute are passed through an Identity (ONNX IR, Graphs). Raises GraphError for
+        the main graph, whose outputs keep their names and order, and for a different number of values.
         """
         owner = self.owner
         if owner is None:
-            raise GraphError("the outputs of a model keep their names: replace_value gives them other producers")
+            raise GraphError("the outputs of a model keep their names: use replace_value to change their producers")
         if len(values) != len(self.outputs):
-            raise GraphError(f"a body of {owner.label} has {len(self.outputs)} outputs, and would have {len(values)}")
+            raise GraphError(f"a body of {owner.label} has {len(self.outputs)} outputs, not {len(values)}")
         made = tuple(self._own_value(v) for v in values)
         for v in self.outputs:
             v.remove_consumer(owner)
@@ -390,20 +390,20 @@ class Graph:
         self.mark_changed()
 
     def _own_value(self, value: Value) -> Value:
-        """The value, or the result of an Identity for one of a graph around this one."""
+        """The value, or the result of an Identity if it belongs to an enclosing graph."""
         if value in self.inputs or value in self.initializers or self.producer(value) is not None:
             return value
         identity = self.add_op(Op("Identity", "", "", {}, None), [value], [Value(self.fresh_name(value.name))])
         return identity.outputs[0]
 
     def add_function(self, function: onnx.FunctionProto) -> None:
-        """Add a local function, which ops of its domain and name call; written where one does.
+        """Add a local function, which ops call by its domain and name; it is written only if an op calls it.
 
         `RewriteBuilder(graph, op).domain("mine").AddRelu(a, b)` is a call. onnxruntime inlines calls, so that results
-        are compared as with the ops of the body. Raises MatchFailure before IR version 8, which has no functions, and
-        GraphError for another function of that name.
+        are compared as if the body's ops were used. Raises MatchFailure before IR version 8, which has no functions,
+        and GraphError if the model has a different function with that name.
         """
-        require(self.context.ir_version >= FUNCTIONS_IR_VERSION, "a model has functions from IR version 8 on")
+        require(self.context.ir_version >= FUNCTIONS_IR_VERSION, "models have functions since IR version 8")
         for known in (*self.context.functions, *self.context.added_functions):
             if (known.domain, known.name) == (function.domain, function.name):
                 if known != function:
@@ -412,7 +412,7 @@ class Graph:
         self.context.added_functions.append(function)
 
     def ops(self, *types: str) -> Iterator[Op]:
-        """Ops of the given types, or all ops, in order of insertion. O(result)."""
+        """Yield ops of the given types, or all ops, in order of insertion. O(result)."""
         if not types:
             yield from tuple(self._ops)
         for t in types:
@@ -420,7 +420,7 @@ class Graph:
 
     @property
     def op_types(self) -> KeysView[str]:
-        """The types of which there are or were ops."""
+        """The types of current and former ops."""
         return self._by_type.keys()
 
     def __contains__(self, op: Op) -> bool:
@@ -438,10 +438,10 @@ class Graph:
         return not value.consumers and value not in self._outputs and value not in self.pinned
 
     def is_dead(self, op: Op) -> bool:
-        """Whether `op` is in this graph, and nothing uses its outputs.
+        """Whether `op` is in this graph and none of its outputs are used.
 
-        Where these are many, the one that was used last time comes first: as they become unused one after the other,
-        all calls together look at each of them about once.
+        If there are many outputs, the one that was used last time is tested first. As outputs become unused one by one,
+        all calls together test each output about once.
         """
         if op not in self._ops:
             return False
@@ -456,31 +456,31 @@ class Graph:
         return True
 
     def producer(self, value: Value | None) -> Op | None:
-        """The op of this graph that computes `value`; None if another graph or no op does."""
+        """The op of this graph that produces `value`; None if another graph or no op does."""
         op = value.producer if value is not None else None
         return op if op is not None and op.graph is self else None
 
     @property
     def can_hold_initializers(self) -> bool:
-        """Whether initializers may be added: not in a subgraph before IR version 4, where each must be an input."""
+        """Whether initializers may be added: not in a subgraph before IR version 4, where they must be inputs."""
         return self.owner is None or not self.context.initializers_are_inputs
 
     def with_subgraphs(self) -> Iterator[Graph]:
-        """The graph, then every graph inside it, outermost first."""
+        """Yield the graph, then all graphs inside it, outermost first."""
         yield self
         for op in sorted(self._ops_with_subgraphs, key=attrgetter("order_key")):
             for sub in op.subgraphs:
                 yield from sub.with_subgraphs()
 
     def with_enclosing(self) -> Iterator[Graph]:
-        """The graph, then every graph around it, innermost first."""
+        """Yield the graph, then all enclosing graphs, innermost first."""
         graph: Graph | None = self
         while graph is not None:
             yield graph
             graph = graph.owner.graph if graph.owner is not None else None
 
     def captured_values(self) -> Iterator[Value]:
-        """Values that this graph or a graph inside it reads from an enclosing one; may repeat."""
+        """Yield values of enclosing graphs that this graph or a graph inside it reads; may repeat."""
         ops = list(self.ops())
         own = {*self.inputs, *self.initializers, *self.sparse_initializers}
         own.update(v for op in ops for v in op.outputs)
@@ -492,10 +492,10 @@ class Graph:
         yield from (v for v in self.outputs if v not in own)
 
     def sorted_ops(self) -> list[Op]:
-        """All ops in topological order, ties as in the file. Raises GraphError on a cycle."""
+        """All ops in topological order, with ties in file order. Raises GraphError on a cycle."""
         order = sorted(self._ops, key=attrgetter("order_key"))
         seen: set[Op] = set()
-        for op in order:  # not factored further, as every pass over a whole graph runs this
+        for op in order:  # inlined, because every pass over a whole graph runs this
             for v in (*op.inputs, *op.captures) if op.subgraphs else op.inputs:
                 if v is not None and (p := v.producer) is not None and p not in seen and p.graph is self:
                     return depth_first_order(order)
@@ -504,18 +504,18 @@ class Graph:
 
     @property
     def nx(self) -> nx.MultiDiGraph[Op | Value]:
-        """The graph for algorithms of networkx: a read-only MultiDiGraph, value -> op -> value, until the next change.
+        """A read-only networkx MultiDiGraph of the graph (value -> op -> value), valid until the next change.
 
-        Nodes have `kind` (op, input, initializer, value, or outer: of a graph around this one) and `name`. An op has
-        `op_type`, `domain` and `attributes`, a value has `dtype`, `shape`, `nbytes` and, if it is constant, `tensor`.
-        Operands are edges with `index` and `nbytes`; the index is also the key. Unknown data are left out.
+        Nodes have `kind` (op, input, initializer, value, or outer for values of enclosing graphs) and `name`. An op has
+        `op_type`, `domain` and `attributes`; a value has `dtype`, `shape`, `nbytes` and, if constant, `tensor`.
+        Operands are edges with `index`, which is also the key, and `nbytes`. Unknown data is omitted.
         """
         return self.analysis(self.context.view)
 
     def analysis(self, kind: Callable[[Graph], T]) -> T:
-        """The result of an analysis, `kind(graph)`, kept until the next change of the graph, or of a graph around it.
+        """The result of an analysis, `kind(graph)`, cached until this or an enclosing graph changes.
 
-        An analysis is a class or a function of a graph, as `Liveness`. It must not change the graph.
+        An analysis is a class or function that takes a graph, such as `Liveness`. It must not change the graph.
         """
         known = self.context.analyses
         if (self, kind) not in known:
@@ -523,10 +523,10 @@ class Graph:
         return known[self, kind]
 
     def reorder(self, ops: Sequence[Op]) -> None:
-        """Write all ops of this graph in another order. Raises GraphError unless each is behind those it depends on."""
+        """Set the file order of all ops in this graph. Raises GraphError unless each op follows those it depends on."""
         keys = {op: i for i, op in enumerate(ops)}
         if keys.keys() != self._ops.keys() or len(keys) != len(ops):
-            raise GraphError("an order needs each op of the graph once")
+            raise GraphError("an order must contain each op of the graph exactly once")
         for op in ops:
             if (late := next((p for p in dependencies(op) if keys[p] > keys[op]), None)) is not None:
                 raise GraphError(f"{op.label} is before {late.label}, on which it depends")
@@ -542,7 +542,7 @@ class Graph:
             context.analyses.clear()
         if context.mutation_limit is not None and context.mutation_count > context.mutation_limit:
             context.mutation_limit = None
-            raise NoFixpoint("it keeps changing the graph, far more often than the graph has ops and initializers")
+            raise NoFixpoint("it keeps changing the graph; its changes far outnumber the graph's ops and initializers")
 
     def fresh_name(self, stem: str) -> str:
         """An unused name in the model."""
@@ -552,7 +552,7 @@ class Graph:
         return self.context.fresh_name(stem)
 
     def add_constant(self, tensor: Tensor, stem: str = "const") -> Value:
-        """A new constant of this graph."""
+        """Add a new constant to this graph."""
         value = Value(self.fresh_name(stem))
         self._set_constant(value, tensor)
         (self if self.can_hold_initializers else self.context.root or self).initializers[value] = None
@@ -560,7 +560,7 @@ class Graph:
         return value
 
     def add_op(self, op: Op, inputs: Sequence[Value | None], outputs: Sequence[Value]) -> Op:
-        """Add `op` to the graph. Raises GraphError if an output has a producer already."""
+        """Add `op` to the graph. Raises GraphError if an output already has a producer."""
         for v in outputs:
             if v.producer is not None:
                 raise GraphError(f"{v.name} is produced by both {v.producer.label} and {op.label}")
@@ -600,7 +600,7 @@ class Graph:
     def replace_uses(self, old: Value, new: Value) -> None:
         """Replace all uses of `old` by `new`; a graph output keeps its name. O(uses).
 
-        Declines where both are graph inputs or outputs, which only an Identity can connect.
+        Declines if both are graph inputs or outputs, which only an Identity can connect.
         """
         self.require_replaceable(old, new)
         swaps = self.is_output(old)
@@ -622,14 +622,14 @@ class Graph:
         """Decline unless `replace_uses` is possible."""
         is_foreign = self.producer(new) is None and new not in self.initializers
         if self.is_output(old) and (is_foreign or self.is_output(new) or new in self.pinned):
-            raise MatchFailure(f"{old.name} and {new.name} both have names to keep; an Identity stays between them")
+            raise MatchFailure(f"{old.name} and {new.name} must keep their names; only an Identity can connect them")
         if old in self.pinned:
             raise MatchFailure(f"{old.name} is referred to by name")
 
     def replace_output(self, old: Value, new: Value) -> None:
-        """Replace `old` by `new` among the outputs, and nothing else: an output of a model loses its name.
+        """Replace `old` by `new` only among the outputs; the name of a model's output is lost.
 
-        For the mutators of Graph only. `replace_value` and `insert_behind` keep the names of outputs.
+        Only for the mutators of Graph. `replace_value` and `insert_behind` keep the names of outputs.
         """
         self._outputs.replace(old, new)
 
@@ -654,15 +654,15 @@ class Graph:
         self.mark_changed()
 
     def insert_behind(self, value: Value, new: Value, readers: Collection[Op]) -> None:
-        """Put ops that compute `new` from `value` behind it: all else that reads `value` reads `new`. O(uses).
+        """Insert ops that compute `new` from `value`: everything else that reads `value` then reads `new`. O(uses).
 
-        `readers` are these ops, `build.added_ops`, and others that are to read what they read before. A computed value
-        keeps its name, so outputs do: its producer and `readers` share a new one. Raises GraphError for an input that
-        is an output, too, as both have one name.
+        `readers` are these ops, `build.added_ops`, and others that should still read the old value. A computed value
+        keeps its name, and therefore so do outputs: its producer and `readers` share a new value. Raises GraphError for
+        an input that is also an output, because both have the same name.
         """
         if (producer := value.producer) is None:
             if self.is_output(value):
-                raise GraphError(f"no op comes between the input {value.name} and the output of that name")
+                raise GraphError(f"no op can be inserted between the input {value.name} and the output with that name")
             for op in [op for op in value.consumers if op not in readers]:
                 _replace_reads(op, value, new)
                 value.remove_consumer(op)
@@ -680,7 +680,7 @@ class Graph:
         invalidate_dependents(value)
 
     def replace_value(self, old: Value, new: Value) -> Op | None:
-        """`replace_uses`; where both names must stay, the Identity that was inserted between them is returned."""
+        """Like `replace_uses`; if both names must be kept, insert an Identity between them, and return it."""
         try:
             self.replace_uses(old, new)
         except MatchFailure:
@@ -693,14 +693,14 @@ class Graph:
     def make_constant(self, value: Value, tensor: Tensor) -> None:
         """Turn a computed value into an initializer of the same name."""
         self._detach(value)
-        if value.tensor is None:  # the output of a Constant op was known
+        if value.tensor is None:  # otherwise it was the output of a Constant op
             invalidate_dependents(value)
         self._set_constant(value, tensor)
         self.initializers[value] = None
         self.mark_changed()
 
     def make_input(self, value: Value) -> None:
-        """Make a computed value or a constant one that is given; its type is to be declared, and `inputs` to be set."""
+        """Make a computed or constant value an input; the caller must declare its type and set `inputs`."""
         self._detach(value)
         self.initializers.pop(value, None)
         value.reset()
@@ -712,7 +712,7 @@ class Graph:
         value.set_constant(tensor)
 
     def _detach(self, value: Value) -> None:
-        """Leave `value` without a producer; its former producer gets an unused output instead."""
+        """Remove the producer of `value`, which gets a new unused output instead."""
         if (op := value.producer) is not None:
             record_source(op)
             if self.context.replacement_log is not None:
@@ -723,19 +723,19 @@ class Graph:
             value.producer = None
 
     def splice_op(self, op: Op, key: int) -> None:
-        """Move `op` here from a subgraph of this graph, or from a graph around it, to position `key`."""
+        """Move `op` from a subgraph or enclosing graph to position `key` of this graph."""
         op.graph.unlink_op(op)
         op.graph, op.order_key = self, key
         self._index(op)
         if self.owner is not None:
             for v in filter(self.is_output, op.outputs):
-                v.remove_consumer(self.owner)  # which returned it from outside
+                v.remove_consumer(self.owner)  # the owner returned it from outside
         self.mark_changed()
 
     def take_bodies(self, op: Op) -> None:
-        """Make the graphs among the attributes of `op` its bodies, and no longer of ops that are to be removed.
+        """Make the graphs among the attributes of `op` its bodies, instead of those of ops to be removed.
 
-        A RewriteBuilder of a pass does so itself: `build.If(condition, then_branch=body, else_branch=other)`.
+        A pass's RewriteBuilder does this itself: `build.If(condition, then_branch=body, else_branch=other)`.
         """
         bodies = attribute_graphs(op)
         for body in bodies:
@@ -764,7 +764,7 @@ class Graph:
             self._ops_with_subgraphs[op] = None
 
     def prune(self, ops: Iterable[Op]) -> int:
-        """Remove the ops among `ops` that became dead and may be removed, and ops that die with them. O(removed)."""
+        """Remove the removable dead ops among `ops`, and ops that then become dead. O(removed)."""
         stack, removed = list(ops), 0
         while stack:
             op = stack.pop()
@@ -774,7 +774,7 @@ class Graph:
         return removed
 
     def discard(self, ops: Iterable[Op]) -> int:
-        """As `prune`, but `ops` themselves are removed even if they are opaque. O(removed)."""
+        """Like `prune`, but remove all of `ops`, even opaque ones. O(removed)."""
         removed = 0
         for op in ops:
             if op.graph.is_dead(op):
@@ -782,7 +782,7 @@ class Graph:
         return removed
 
     def drop_initializer(self, value: Value) -> bool:
-        """Remove a constant that nothing uses from whichever enclosing graph holds it."""
+        """Remove an unused constant from the enclosing graph that contains it."""
         home = next((g for g in self.with_enclosing() if value in g.initializers), None)
         if home is None or not home.is_unused(value):
             return False
@@ -793,9 +793,9 @@ class Graph:
         return True
 
     def validate(self) -> None:
-        """Raise GraphError unless edges and indexes are consistent, outputs are defined and there is no cycle.
+        """Raise GraphError unless edges and indexes are consistent, outputs are defined, and there is no cycle.
 
-        O(V + E), subgraphs included. Consumers are checked only from the outermost graph.
+        O(V + E) including subgraphs. Consumers are checked only from the outermost graph.
         """
         ops = list(self.ops())
         for op in ops:
@@ -819,7 +819,7 @@ class Graph:
 
 
 def enclosing_op(graph: Graph, op: Op) -> Op | None:
-    """The op of `graph` itself that is `op` or holds it in a subgraph."""
+    """The op in `graph` itself that is `op` or contains it in a subgraph."""
     while op.graph is not graph:
         if op.graph.owner is None:
             return None
@@ -828,7 +828,7 @@ def enclosing_op(graph: Graph, op: Op) -> Op | None:
 
 
 def all_value_names(graph: Graph) -> Iterator[str]:
-    """Every value name in a graph and in those inside it."""
+    """Yield every value name in a graph and its subgraphs."""
     for g in graph.with_subgraphs():
         yield from (v.name for v in (*g.inputs, *g.initializers, *g.sparse_initializers))
         yield from (v.name for v, _ in g.declared.inputs)
@@ -837,7 +837,7 @@ def all_value_names(graph: Graph) -> Iterator[str]:
 
 
 def defined_values(graph: Graph) -> Iterator[Value]:
-    """The values that this graph defines: inputs, constants and outputs of its ops."""
+    """Yield the values that this graph defines: inputs, constants, and outputs of its ops."""
     yield from dict.fromkeys((*graph.inputs, *graph.initializers, *graph.sparse_initializers))
     for op in graph.ops():
         yield from op.outputs
@@ -864,7 +864,7 @@ def _check_names_and_outputs(graph: Graph) -> None:
 
 
 def _check_edges(root: Graph) -> None:
-    """Raise GraphError unless every value that is read is defined there, and its consumers are exactly its readers."""
+    """Raise GraphError unless every value that is read is defined, and its consumers are exactly its readers."""
     graphs = list(root.with_subgraphs())
     home = {v: g for g in graphs for v in defined_values(g)}
     users: dict[Value, set[Op]] = {v: set() for v in home}
@@ -872,7 +872,7 @@ def _check_edges(root: Graph) -> None:
         visible = set(g.with_enclosing())
         for v, user in ((v, op) for op in g.ops() for v in op.inputs if v is not None):
             if home.get(v) not in visible:
-                raise GraphError(f"{v.name} is read by {user.label}, but no graph defines it")
+                raise GraphError(f"{v.name} is read by {user.label}, but not defined in any graph")
             users[v].add(user)
         for v in g.outputs:
             if home.get(v) not in visible:
@@ -887,17 +887,17 @@ def _check_edges(root: Graph) -> None:
 
 
 def is_counted(op: Op) -> bool:
-    """Whether an op counts as a node in reports: Constant ops do not, as they hold weights like initializers."""
+    """Whether an op counts as a node in reports; Constant ops do not, because they are like initializers."""
     return op.type != "Constant" or bool(op.domain)
 
 
 def total_op_count(graph: Graph) -> int:
-    """Ops of a graph and of the graphs inside it, Constant ops included."""
+    """The number of ops in a graph and its subgraphs, including Constant ops."""
     return sum(map(len, graph.with_subgraphs()))
 
 
 def all_constants(graph: Graph) -> Iterator[Value]:
-    """The constants of a graph and of the graphs inside it: initializers and outputs of Constant ops."""
+    """Yield the constants of a graph and its subgraphs: initializers and outputs of Constant ops."""
     for g in graph.with_subgraphs():
         yield from g.initializers
         for op in g.ops("Constant"):
@@ -905,12 +905,12 @@ def all_constants(graph: Graph) -> Iterator[Value]:
 
 
 def constant_bytes(graph: Graph) -> int:
-    """Bytes of the constants of a graph and of the graphs inside it."""
+    """The bytes of the constants in a graph and its subgraphs."""
     return sum(v.tensor.nbytes for v in all_constants(graph) if v.tensor is not None)
 
 
 def subgraphs_by_attribute(op: Op) -> dict[str, Graph]:
-    """The subgraphs of an op by attribute, numbered where one attribute is a list of them."""
+    """The subgraphs of an op by attribute; those of an attribute that is a list are numbered."""
     found: dict[str, Graph] = {}
     for name, value in op.attrs.items() if op.subgraphs else ():
         if isinstance(value, Graph):

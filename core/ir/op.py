@@ -1,8 +1,8 @@
 """Operator applications: edges, attributes, and origins of ops made by rewrites.
 
-An origin is the author of an op and the nodes of the file from which it was made.
-Each op holds its sources itself, at most `MAX_SOURCES`, so that a step in a chain of rewrites costs the same at any
-length, and of a replaced op only the bytes of its node stay in memory.
+An origin is the author of an op and the nodes of the file from which it was made. Each op stores its sources, at
+most `MAX_SOURCES`, so that each step in a chain of rewrites costs the same; only the node bytes of a replaced op are
+kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .values import Value
 
 MAX_SOURCES = 50
-NOT_INFERRED, OUTDATED = -1, 0  # of `Op.inferred_epoch`; else the epoch of the graph in which the op was inferred
+NOT_INFERRED, OUTDATED = -1, 0  # of `Op.inferred_epoch`; otherwise, the epoch of the graph in which the op was inferred
 
 
 class SourceNode(NamedTuple):
@@ -38,7 +38,7 @@ class SourceNode(NamedTuple):
 
 
 class Origin(Struct, frozen=True):
-    """The rule or pass `by` that made the op last, and its `sources`; `is_truncated` if there are more of them.
+    """The rule or pass `by` that last made the op, and its `sources`; `is_truncated` if there are more.
 
     `named_after` is the NodeProto of the op whose name, doc string and metadata it took, if any.
     """
@@ -74,9 +74,9 @@ T = TypeVar("T")
 
 
 class IndexedSequence(Generic[T]):
-    """An ordered sequence of values, perhaps with repetitions; finding or replacing one is O(its repetitions).
+    """A sequence of values, possibly repeated; finding or replacing a value is O(its repetitions).
 
-    For the outputs of a graph and the edges of ops with many of them.
+    Used for the outputs of a graph and the edges of ops that have many.
     """
 
     __slots__ = ("_positions", "_values")
@@ -107,7 +107,7 @@ class IndexedSequence(Generic[T]):
 
 
 def without_trailing_omitted(operands: Iterable[T]) -> list[T]:
-    """Inputs or outputs, or their names, without the omitted ones at the end, which have no meaning."""
+    """Remove omitted inputs or outputs at the end, which have no meaning; also works on names."""
     found = list(operands)
     while found and (found[-1] is None or found[-1] == ""):
         found.pop()
@@ -121,9 +121,9 @@ Side = Literal["inputs", "outputs"]
 class Op:
     """One operator application. `None` in `inputs` is an omitted optional input.
 
-    `proto_bytes` is the NodeProto of the file without inputs and outputs; attributes are decoded from it on first use.
-    An op made by a rewrite has none. `loaded_proto_bytes` is `proto_bytes` as loaded, with which the interface check
-    compares the written node. `origin` names the ops from which a rewrite made the op, see `made_from`.
+    `proto_bytes` is the NodeProto of the file without inputs and outputs; its attributes are decoded on first use. An
+    op made by a rewrite has none. `loaded_proto_bytes` is the original `proto_bytes`, with which the interface check
+    compares the written node. `origin` names the ops from which a rewrite made the op; see `made_from`.
 
     Examples:
         >>> add = next(graph.ops("Add"))
@@ -162,13 +162,13 @@ class Op:
         self.inputs: tuple[Value | None, ...] = ()
         self.outputs: tuple[Value, ...] = ()
         self.graph: Graph
-        self.version = 0  # of the opset of its domain; 0 where the model does not import it
-        self.order_key = 0  # its position in the file; orders the export
+        self.version = 0  # of the opset of its domain; 0 if the model does not import it
+        self.order_key = 0  # position in the file; determines the order on export
         self.inferred_epoch = NOT_INFERRED
         self.proto_bytes = proto_bytes
         self.loaded_proto_bytes: bytes | None = None
-        self.origin: Origin | SourceNode | None = None  # a SourceNode if an op of the file got another output
-        self.is_stripped = False  # whether `proto_bytes` lacks subgraphs or a large constant, which are in `attrs`
+        self.origin: Origin | SourceNode | None = None  # a SourceNode if an output of an op in the file was replaced
+        self.is_stripped = False  # whether `proto_bytes` lacks subgraphs or a large constant, which are then in `attrs`
         self.subgraphs: tuple[Graph, ...] = ()
         self._attrs = attrs
 
@@ -195,37 +195,37 @@ class Op:
 
     @property
     def label(self) -> str:
-        """Type and name or first output, for messages."""
+        """The type, and the name or first output, for messages."""
         where = self.name or (self.outputs[0].name if self.outputs else "")
         return f"{self.type} {where}".strip()
 
     @property
     def by(self) -> str:
-        """The rule or pass that made the op last; empty if it came from the file."""
+        """The rule or pass that last made the op; "" if it is from the file."""
         return getattr(self.origin, "by", "")
 
     @property
     def schema(self) -> onnx.defs.OpSchema | None:
-        """The schema at the model's opset, or None for an operator that ONNX does not define."""
+        """The schema at the model's opset; None for an operator that ONNX does not define."""
         return op_schemas.schema(self.type, self.domain, self.version)
 
     @property
     def attrs(self) -> Mapping[str, Any]:
-        """Attributes as Python values: numbers, str, lists, Tensor, Graph; others as their proto. Read only."""
+        """Attributes as Python values: numbers, str, lists, Tensor, Graph; others as protos. Read-only."""
         if self._attrs is None:
             node = onnx.NodeProto.FromString(self.proto_bytes or b"")
             self._attrs = {a.name: attribute_value(a) for a in node.attribute}
-        return MappingProxyType(self._attrs)  # changes would not reach the file
+        return MappingProxyType(self._attrs)  # changes would not be written to the file
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """The value of an attribute; if it is absent, its schema default, or else `default`."""
+        """The value of an attribute; if it is absent, its schema default, otherwise `default`."""
         if name in self.attrs:
             return self.attrs[name]
         known = op_schemas.attribute_default(self.type, self.domain, self.version, name)
         return default if known is None else known
 
     def input(self, index: int) -> Value | None:
-        """The input at `index`, or None if it is omitted."""
+        """The input at `index`; None if it is omitted."""
         return self.inputs[index] if index < len(self.inputs) else None
 
     def operand(self, index: int = 0) -> Value:
@@ -235,13 +235,13 @@ class Op:
         return found
 
     def positions_of(self, value: Value) -> Sequence[int]:
-        """The indices of the inputs that are `value`; O(their number) where there are many inputs."""
+        """The indices of the inputs equal to `value`; O(their number) if there are many inputs."""
         if len(self.inputs) <= SLOTS_THRESHOLD:
             return [i for i, v in enumerate(self.inputs) if v is value]
         return sorted(self._index_edges("inputs").positions(value))
 
     def _index_edges(self, side: Side) -> IndexedSequence[Value | None]:
-        """The inputs or outputs with their positions, kept until they are set."""
+        """The inputs or outputs with their positions, cached until they are set."""
         found = self._indexed_edges.get(side) if self._indexed_edges is not None else None
         if found is None:
             values: tuple[Value | None, ...] = getattr(self, side)
@@ -256,7 +256,7 @@ class Op:
             self._indexed_edges.pop(side, None)
 
     def replace_edge(self, side: Side, old: Value, new: Value) -> None:
-        """Replace `old` by `new` among the inputs or outputs; O(uses of `old`) where there are many."""
+        """Replace `old` by `new` among the inputs or outputs; O(uses of `old`) if there are many."""
         if self._indexed_edges is None or side not in self._indexed_edges:
             values: tuple[Value | None, ...] = getattr(self, side)
             if len(values) <= SLOTS_THRESHOLD:
@@ -264,13 +264,13 @@ class Op:
                 return
         slots = self._index_edges(side)
         slots.replace(old, new)
-        with suppress(AttributeError):  # the tuple was not read since the last replacement
+        with suppress(AttributeError):  # raised if the tuple was not read since the last replacement
             delattr(self, side)
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Build the tuple of many edges when an empty slot is first read."""
+            """Build the tuple of many edges when its slot is empty."""
             if name not in {"inputs", "outputs"} or self._indexed_edges is None or name not in self._indexed_edges:
                 raise AttributeError(f"'Op' object has no attribute {name!r}", name=name, obj=self)
             values = tuple(self._indexed_edges[name])
@@ -287,7 +287,7 @@ class Op:
 
 
 def replaced(values: Sequence[T], old: Value, new: Value) -> tuple[T | Value, ...]:
-    """`values` with `old` replaced by `new`, by C-level search and copy, since ops may have 10,000 inputs."""
+    """Replace `old` by `new` in `values`, using C-level search and copy because ops may have 10,000 inputs."""
     out: list[T | Value] = list(values)
     try:
         at = out.index(old)
@@ -319,9 +319,9 @@ def may_drop(op: Op) -> bool:
 
 
 def made_from(op: Op, by: str, ops: Iterable[Op]) -> Op:
-    """Record that the rule or pass `by` made `op` from `ops`, which may be removed already; returns `op`.
+    """Record that the rule or pass `by` made `op` from `ops`, which may already be removed; return `op`.
 
-    For one of `ops` that a rewrite made, its own sources count, so that all sources are nodes of the file.
+    If a rewrite made one of `ops`, its sources are used instead, so that all sources are nodes of the file.
 
     Examples:
         >>> relu = next(graph.ops("Relu"))
@@ -338,7 +338,7 @@ def made_from(op: Op, by: str, ops: Iterable[Op]) -> Op:
 
 
 def set_origin(made: Iterable[Op], by: str, ops: tuple[Op, ...]) -> None:
-    """`made_from` for several at once."""
+    """Apply `made_from` to several ops at once."""
     found: dict[SourceNode, None] = {}
     more = False
     for op in ops:
@@ -358,7 +358,7 @@ def set_origin(made: Iterable[Op], by: str, ops: tuple[Op, ...]) -> None:
 
 
 def source_node_of(op: Op) -> SourceNode:
-    """An op without recorded origin as a source."""
+    """Convert an op without recorded origin to a source."""
     node = op.loaded_proto_bytes
     if node is None:
         node = onnx.NodeProto(name=op.name).SerializeToString() if op.name else b""
@@ -366,13 +366,13 @@ def source_node_of(op: Op) -> SourceNode:
 
 
 def record_source(op: Op | None) -> None:
-    """Record the name of the first output of `op` in the file before it changes: it identifies a nameless op."""
+    """Record the first output of `op` in the file before it changes, because it identifies an op without a name."""
     if op is not None and op.origin is None and op.loaded_proto_bytes is not None:
         op.origin = source_node_of(op)
 
 
 def inherit_name(op: Op, root: Op) -> None:
-    """Give `op` the name of `root`, which it replaces, and the doc string and metadata that `root` has in the file."""
+    """Give `op` the name of `root`, which it replaces, with the doc string and metadata of `root` in the file."""
     if root.name:
         op.name = root.name
     namesake = root.origin.named_after if isinstance(root.origin, Origin) else root.loaded_proto_bytes or b""

@@ -1,4 +1,4 @@
-"""Operator schemas of ONNX by opset version, from `onnx.defs`, cached."""
+"""Cached operator schemas of ONNX by opset version, from `onnx.defs`."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from onnx import defs, helper
 from ..support.suggestions import did_you_mean
 
 ONNX_DOMAIN = ""
-VARIADIC = (1 << 31) - 1  # INT_MAX is how schemas write "any number of inputs"
+VARIADIC = (1 << 31) - 1  # INT_MAX in schemas means any number of inputs
 DOMAIN_ALIASES = {"ai.onnx": ONNX_DOMAIN}  # the standard domain has two names (ONNX IR, Operator Sets)
 
 defs.get_schema("Identity", ONNX_DOMAIN)  # the first look-up reads all schemas: part of the import, not of a rewrite
 
 
 def canonical_domain(domain: str) -> str:
-    """A domain under one name: "" for "ai.onnx"."""
+    """The canonical name of a domain: "" for "ai.onnx"."""
     return DOMAIN_ALIASES.get(domain, domain)
 
 
 def qualified_op_type(domain: str, op_type: str) -> str:
-    """The operator, behind its domain unless that is the standard one: `com.microsoft.Gelu`, as in ONNX's text."""
+    """The operator with its domain unless that is the standard one, as in ONNX's text format: `com.microsoft.Gelu`."""
     return f"{domain}.{op_type}" if domain else op_type
 
 
 def split_op_type(qualified: str) -> tuple[str, str]:
-    """The domain and the operator of a qualified name; names of operators have no dots (ONNX IR, Names)."""
+    """The domain and operator in a qualified name; operator names contain no dots (ONNX IR, Names)."""
     domain, _, op_type = qualified.rpartition(".")
     return domain, op_type
 
 
 @cache
 def schema(op_type: str, domain: str, version: int) -> defs.OpSchema | None:
-    """The schema in force at opset `version` of `domain`, or None where the operator is unknown there."""
+    """The schema in force at opset `version` of `domain`; None if the operator does not exist there."""
     try:
         found = defs.get_schema(op_type, version, domain)
     except defs.SchemaError:
@@ -46,14 +46,14 @@ def schema(op_type: str, domain: str, version: int) -> defs.OpSchema | None:
 
 
 def is_same_operator(op_type: str, domain: str, version: int, other: int) -> bool:
-    """Whether an operator is known at two opsets, and has the same schema in force at both."""
+    """Whether an operator exists at two opsets with the same schema."""
     found, same = schema(op_type, domain, version), schema(op_type, domain, other)
     return found is not None and same is not None and found.since_version == same.since_version
 
 
 @cache
 def attribute_default(op_type: str, domain: str, version: int, name: str) -> Any:
-    """The default of an attribute as a Python value; None where there is none."""
+    """The default of an attribute as a Python value; None if it has none."""
     spec = schema(op_type, domain, version)
     declared = spec.attributes.get(name) if spec else None
     if declared is None or not declared.default_value.name:
@@ -63,7 +63,7 @@ def attribute_default(op_type: str, domain: str, version: int, name: str) -> Any
 
 @cache
 def attribute_defaults(op_type: str, domain: str, version: int) -> Mapping[str, Any]:
-    """The defaults of all attributes that have one; none for operators that onnx does not know."""
+    """The defaults of all attributes that have one; empty for operators unknown to onnx."""
     spec = schema(op_type, domain, version)
     found = {name: attribute_default(op_type, domain, version, name) for name in (spec.attributes if spec else ())}
     return {name: value for name, value in found.items() if value is not None}
@@ -79,7 +79,7 @@ def encoded_defaults(op_type: str, domain: str, version: int) -> dict[str, bytes
 
 @cache
 def attribute_types(op_type: str, domain: str, version: int) -> Mapping[str, int]:
-    """The declared types of attributes, as in AttributeProto, by name; none of an unknown operator."""
+    """The declared types of attributes (AttributeProto.type) by name; empty for an unknown operator."""
     spec = schema(op_type, domain, version)
     declared: dict[str, Any] = {name: a.type for name, a in spec.attributes.items()} if spec else {}
     return {name: onnx.AttributeProto.AttributeType.Value(stated.name) for name, stated in declared.items()}
@@ -87,7 +87,7 @@ def attribute_types(op_type: str, domain: str, version: int) -> Mapping[str, int
 
 @cache
 def operand_counts(op_type: str, domain: str, version: int) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The least and largest numbers of inputs, and of outputs; any for an unknown operator."""
+    """The minimum and maximum numbers of inputs, and of outputs; unlimited for an unknown operator."""
     spec = schema(op_type, domain, version)
     if spec is None:
         return (0, inf), (0, inf)
@@ -96,28 +96,28 @@ def operand_counts(op_type: str, domain: str, version: int) -> tuple[tuple[float
 
 @cache
 def required_attributes(op_type: str, domain: str, version: int) -> frozenset[str]:
-    """The attributes that a node must have; none of an unknown operator."""
+    """The attributes that a node must have; empty for an unknown operator."""
     spec = schema(op_type, domain, version)
     return frozenset(name for name, a in spec.attributes.items() if a.required) if spec else frozenset()
 
 
 @cache
 def input_names(op_type: str, domain: str, version: int) -> tuple[str, ...]:
-    """Formal input names, in order; a variadic last one is given once."""
+    """Formal input names in order; a variadic last input is listed once."""
     spec = schema(op_type, domain, version)
     return tuple(i.name for i in spec.inputs) if spec else ()
 
 
 @cache
 def input_types(op_type: str, domain: str, version: int) -> tuple[frozenset[str], ...]:
-    """The types, as `tensor(float)`, that formal inputs allow, in order; a variadic last one is given once."""
+    """The types, such as `tensor(float)`, that formal inputs allow, in order; a variadic last input is listed once."""
     spec = schema(op_type, domain, version)
     return tuple(frozenset(i.types) for i in spec.inputs) if spec else ()
 
 
 @cache
 def may_give(op_type: str, domain: str, kind: str) -> bool:
-    """Whether the newest version of an operator has a first output that may be of a type, as `tensor(bool)`."""
+    """Whether the first output of an operator's newest version may have a type such as `tensor(bool)`."""
     spec = schema(op_type, domain, latest_opset_version(domain))
     return spec is None or not spec.outputs or kind in spec.outputs[0].types
 
@@ -134,27 +134,27 @@ def latest_opset_version(domain: str) -> int:
 
 
 OWN_DOMAINS = ("com.microsoft", "com.ms.")
-"""The beginnings of domains of onnxruntime."""
+"""Prefixes of onnxruntime's domains."""
 
 
 def known_domains() -> tuple[str, ...]:
-    """The domains that onnx defines, but for the standard one, and the domain of onnxruntime."""
+    """The domains that onnx defines, except the standard one, and the domain of onnxruntime."""
     return (*filter(None, _history()), OWN_DOMAINS[0])
 
 
 def is_foreign(domain: str) -> bool:
-    """Whether a domain is neither of ONNX nor of onnxruntime."""
+    """Whether a domain belongs neither to ONNX nor to onnxruntime."""
     return not domain.startswith(OWN_DOMAINS) and not latest_opset_version(canonical_domain(domain))
 
 
 def since_versions(domain: str) -> Mapping[str, int]:
-    """The operators of a domain that the installed onnx knows, each with the opset version it came with."""
+    """The operators of a domain that the installed onnx knows, with the opset versions in which they were added."""
     return _history().get(domain, (0, {}))[1]
 
 
 @cache
 def _history() -> Mapping[str, tuple[int, dict[str, int]]]:
-    """The newest opset version of each known domain, and the first one of each operator. It takes 10 ms."""
+    """The newest opset version of each known domain, and the first version of each operator. Takes 10 ms."""
     found: dict[str, tuple[int, dict[str, int]]] = {}
     for s in defs.get_all_schemas_with_history():
         newest, first = found.get(s.domain, (0, {}))
@@ -165,9 +165,9 @@ def _history() -> Mapping[str, tuple[int, dict[str, int]]]:
 
 @cache
 def misuse(op_type: str, domain: str, inputs: tuple[int, int], names: frozenset[str]) -> str:
-    """Why no opset version has an operator that takes so many inputs, and attributes or named inputs; "" if one does.
+    """Why no opset version has an operator with these inputs and these attributes or named inputs; "" if one does.
 
-    `inputs`: the least and the largest number. Nothing is known of domains that onnx does not know.
+    `inputs` are the minimum and maximum number. Domains that onnx does not know are not checked.
     """
     version = latest_opset_version(domain)
     if not version:
@@ -209,7 +209,7 @@ VECTORS = {
     ("Pad", "axes"), ("Resize", "roi"), ("Resize", "scales"), ("Resize", "sizes"), ("Slice", "steps"),
     ("Tile", "repeats"), ("TopK", "K"),
 }  # fmt: skip
-"""Inputs of one dim, as the operators' documents say, which were no attributes that are lists."""
+"""Inputs that are lists according to the operators' documents, although they never were attributes."""
 
 NUMBERS = {
     ("BlackmanWindow", "size"), ("CumProd", "axis"), ("CumSum", "axis"), ("DFT", "dft_length"),
@@ -221,14 +221,14 @@ NUMBERS = {
     *(("Range", name) for name in ("start", "limit", "delta")),
     *((op_type, "position") for op_type in ("SequenceAt", "SequenceErase", "SequenceInsert")), ("Trilu", "k"),
 }  # fmt: skip
-"""Inputs that are one number, as the operators' documents say, which were no attributes."""
+"""Inputs that are single numbers according to the operators' documents, although they never were attributes."""
 
 
 @cache
 def input_kind(op_type: str, domain: str, name: str) -> Literal["list", "number", "value", ""]:
-    """The kind of the input of a name: a list or a number, which parametrize the operator, or a value to compute with.
+    """The kind of the named input: a list or number that parametrizes the operator, or a value to compute with.
 
-    It is a parameter where an opset has an attribute of that name. "": the operator has no such input.
+    It is a parameter if an opset has an attribute with that name. "": the operator has no such input.
     """
     is_input, version = False, latest_opset_version(domain)
     while version > 0 and (spec := schema(op_type, domain, version)) is not None:
@@ -245,7 +245,7 @@ def input_kind(op_type: str, domain: str, name: str) -> Literal["list", "number"
 
 @cache
 def input_index(op_type: str, domain: str, name: str) -> int:
-    """The position of the input of a name, in the newest opset that has it. Raises ValueError if none has."""
+    """The position of the named input, in the newest opset that has it. Raises ValueError if none has."""
     version = latest_opset_version(domain)
     while version > 0 and (spec := schema(op_type, domain, version)) is not None:
         if name in (names := input_names(op_type, domain, version)):
@@ -256,13 +256,13 @@ def input_index(op_type: str, domain: str, name: str) -> int:
 
 @cache
 def kind_at(op_type: str, domain: str, index: int) -> str:
-    """The `input_kind` at a position of the newest version of an operator; "" behind its inputs."""
+    """The `input_kind` at a position of the newest version of an operator; "" after its inputs."""
     names = latest_input_names(op_type, domain)
     return input_kind(op_type, domain, names[index]) if index < len(names) else ""
 
 
 def make_attribute(name: str, value: Any, spec: defs.OpSchema | None) -> onnx.AttributeProto:
-    """`value` as an AttributeProto of the type that the schema declares, or else of the type that `value` suggests."""
+    """Convert `value` to an AttributeProto of the type that the schema declares, or otherwise the type of `value`."""
     declared = spec.attributes.get(name) if spec else None
     stated: Any = declared.type if declared is not None else None
     kind: str = "" if stated is None else stated.name

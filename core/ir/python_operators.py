@@ -1,4 +1,4 @@
-"""Python's operators on values and patterns, as the operators of ONNX that they mean."""
+"""Python's operators on values and patterns, which build ONNX operators."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ Result = TypeVar("Result")
 
 
 class PythonOperators(Generic[Result]):
-    """`x + 1` is Add(x, 1), `-x` is Neg(x), `x < y` is Less(x, y): what `_operator` makes of an operator of ONNX."""
+    """`x + 1` is Add(x, 1), `-x` is Neg(x), `x < y` is Less(x, y), as built by `_operator` for an ONNX operator."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # else NumPy takes an array on the left to be one of values
+    __array_ufunc__ = None  # otherwise, NumPy would treat the value as an element of an array on the left
 
     def _operator(self, op_type: str, *operands: Any) -> Result:
         raise NotImplementedError

@@ -15,7 +15,7 @@ Rounding = Literal["nearest", "mse", "hqq", "gptq"]
 
 
 class Range(NamedTuple):
-    """The least and the greatest number that a value is to represent.
+    """The smallest and the largest number that a value must represent.
 
     Examples:
         >>> Range(low=-1.0, high=2.5).high
@@ -27,19 +27,23 @@ class Range(NamedTuple):
 
 
 class QuantizationSpec(Struct, frozen=True):
-    """The data that a pipeline gives to its rules of contract LOSSY, which have it as `g.graph.context.quantization`.
+    """The data for rules of contract LOSSY in a pipeline, available as `g.graph.context.quantization`.
 
-    `ranges` are ranges of values, by name. `activations` and `weights` are element types of TensorProto.DataType, int8
-    or uint8; weights use integers up to `weight_limit` and, but for convolutions and products without `per_channel`,
-    one scale for each output channel. `operators` are computed on integers by the target.
-    Dynamic and weight-only schemes round weights by `rounding`, where "gptq" takes `grams`: for the input of a product,
-    by name, X^T X of all rows X that it has in the calibration data, (columns, columns) in float64. They leave products
-    of fewer than `min_weights` weights in float, which onnxruntime computes as fast; static schemes, convolutions of
-    images of fewer than `min_channels`. Weight-only schemes use `weight_bits`, 4 or 8, one scale for each `block`
-    weights of an output channel (0: for all of them), and the zero point that fits each best unless `symmetric`.
-    Weights named in `wide` have 8 bits all the same. `channels`: the greatest magnitudes in the channels of new keys
-    and values, by name, for caches of integers. In `remembered`, rules keep what takes long and other candidates with
-    the same weights need again.
+    Attributes:
+        ranges: ranges of values, by name.
+        activations, weights: element types of TensorProto.DataType, int8 or uint8.
+        weight_limit: the largest integer for weights.
+        per_channel: one scale per output channel; if false, the weights of a convolution or product have one scale.
+        operators: the operators that the target computes with integers.
+        rounding: how dynamic and weight-only schemes round weights. "gptq" uses `grams`: for the input of a product, by
+            name, X^T X of all rows X that it has in the calibration data, (columns, columns) in float64.
+        min_weights: these schemes keep products with fewer weights in float, which onnxruntime computes as fast.
+        min_channels: static schemes keep convolutions of images with fewer channels in float.
+        weight_bits: 4 or 8, for weight-only schemes, which have one scale for each `block` weights of an output channel
+            (0: all of them), and its optimal zero point unless `symmetric`.
+        wide: names of weights that have 8 bits in any case.
+        channels: the largest magnitudes in the channels of new keys and values, by name, for integer caches.
+        remembered: where rules store results that are expensive and needed again by candidates with the same weights.
 
     Examples:
         >>> spec = QuantizationSpec(ranges={"x": Range(-1.0, 2.5)}, weight_limit=63)
@@ -65,7 +69,7 @@ class QuantizationSpec(Struct, frozen=True):
     remembered: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
     def __post_init__(self) -> None:
-        """Raise UsageError for other types and numbers of bits, as authors may not check types."""
+        """Raise UsageError for invalid types and bit widths, because authors may not check types."""
         integers = {TensorProto.INT8: "INT8", TensorProto.UINT8: "UINT8"}
         for name, allowed in (
             ("activations", integers), ("weights", integers), ("weight_bits", (4, 8)), ("rounding", get_args(Rounding))

@@ -1,7 +1,7 @@
-"""Constant tensors, decoded on first use, and their comparison independently of their storage.
+"""Constant tensors, decoded on first use, and comparison independent of their storage.
 
-A tensor is a TensorProto, a span of a mapped file, or an array made by a rewrite. Tensors of the file are written
-back as the bytes that were read.
+A tensor is a TensorProto, a span of a mapped file, or an array made by a rewrite. Tensors of the file are written back
+byte for byte.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from . import wire_format
 from .dtypes import DATA_TYPES
 
 MAX_INTERNED_BYTES = 64 << 10  # bytes
-SMALL_TENSOR_BYTES = 1024  # bytes; a tensor up to this size is parsed whole and shown to shape inference
-MAX_READ_BYTES = 1 << 22  # bytes; a file up to this size is read, since to cut one that is mapped kills the process
-MAX_MAPPED_BYTES = 1 << 30  # bytes; of a larger file only the parts in use are mapped
+SMALL_TENSOR_BYTES = 1024  # bytes; smaller tensors are parsed completely and passed to shape inference
+MAX_READ_BYTES = 1 << 22  # bytes; smaller files are read, because truncation of a mapped file kills the process
+MAX_MAPPED_BYTES = 1 << 30  # bytes; of larger files, only the parts in use are mapped
 RAW_DATA = 9
-# The fields of TensorProto that hold elements: float, int32, string, int64, raw, double, uint64.
+# The fields of TensorProto with elements: float, int32, string, int64, raw, double, uint64.
 ELEMENT_FIELDS = frozenset({4, 5, 6, 7, RAW_DATA, 10, 11})
 STRING = DATA_TYPES[onnx.TensorProto.STRING]
 TRACKED_DTYPES = frozenset(
     DATA_TYPES[t] for t in (onnx.TensorProto.INT32, onnx.TensorProto.INT64, onnx.TensorProto.BOOL)
 )
-MAX_TRACKED_ELEMENTS = 64  # of a tensor whose elements are followed one by one
+MAX_TRACKED_ELEMENTS = 64  # of a tensor whose elements are tracked individually
 KNOWN_DTYPES = frozenset(DATA_TYPES[t] for t in onnx.TensorProto.DataType.values() if t)
 SUB_BYTE_BITS = {
     "INT2": 2, "UINT2": 2, "INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "FLOAT6E2M3": 6, "FLOAT6E3M2": 6,
@@ -48,9 +48,9 @@ SUB_BYTE_BITS = {
 
 @dataclass(slots=True, weakref_slot=True)
 class MappedFile:
-    """A file of weights, opened on first use and mapped into memory: whole, or of one above 1 GB the parts in use.
+    """A file of weights, opened on first use and mapped into memory; above 1 GB, only the parts in use.
 
-    One up to 4 MB is read instead.
+    A file up to 4 MB is read instead.
     """
 
     path: Path
@@ -64,14 +64,14 @@ class MappedFile:
         return MappedFile, (self.path.absolute(),)
 
     def fileno(self) -> int:
-        """The descriptor of the file, open as long as this object lives, even if the file is replaced."""
+        """The descriptor of the file, which is open as long as this object lives, even if the file is replaced."""
         if self._descriptor is None:
             self._descriptor = open_descriptor(self.path)
             finalize(self, os.close, self._descriptor)
         return self._descriptor
 
     def view(self, begin: int = 0, end: int | None = None) -> memoryview:
-        """The bytes of the file from `begin` to `end`. Raises ModelError if it has become shorter."""
+        """The bytes of the file from `begin` to `end`. Raises ModelError if the file was truncated."""
         if self._content is not None:
             return memoryview(self._content)[begin:end]
         now = os.fstat(self.fileno()).st_size
@@ -80,7 +80,7 @@ class MappedFile:
         if begin == end:
             return memoryview(b"")
         if now < end:
-            raise ModelError(f"{self.path} was cut while it was in use")
+            raise ModelError(f"{self.path} was truncated while it was in use")
         if size <= MAX_READ_BYTES:
             self._content = self._read(size)
             return memoryview(self._content)[begin:end]
@@ -98,12 +98,12 @@ class MappedFile:
         os.lseek(self.fileno(), 0, os.SEEK_SET)
         while len(content) < size:
             if not (piece := os.read(self.fileno(), size - len(content))):
-                raise ModelError(f"{self.path} was cut while it was in use")
+                raise ModelError(f"{self.path} was truncated while it was in use")
             content += piece
         return bytes(content)
 
     def release_pages(self) -> None:
-        """Release the memory of pages that were read; they are read from the file again on the next use."""
+        """Release the memory of pages that were read; they are read again on the next use."""
         for part in (self._map, *self._parts):
             if part is not None and hasattr(mmap, "MADV_DONTNEED"):
                 part.madvise(mmap.MADV_DONTNEED)
@@ -111,7 +111,7 @@ class MappedFile:
 
 @dataclass(frozen=True, slots=True)
 class MessageBytes:
-    """A serialized model in memory, used like the file of one."""
+    """A serialized model in memory, used like a file."""
 
     content: bytes = field(repr=False)
 
@@ -120,11 +120,11 @@ class MessageBytes:
         return memoryview(self.content)[begin:end]
 
     def release_pages(self) -> None:
-        """Do nothing, as the memory belongs to the message."""
+        """Do nothing, because the memory belongs to the message."""
 
 
 class MappedField(Struct, frozen=True):
-    """The span of one element field of a TensorProto in its file, or in its message in memory, and its length."""
+    """The span of an element field of a TensorProto in its file or message, and its length."""
 
     field_number: int
     file: MappedFile | MessageBytes
@@ -146,7 +146,7 @@ class MappedField(Struct, frozen=True):
 
 
 Chunk = bytes | bytearray | memoryview | MappedField
-"""A part of a serialized message: in memory, or a span of a file that is copied as it is."""
+"""A part of a serialized message: in memory, or a span of a file that is copied unchanged."""
 
 
 def chunk_bytes(chunk: Chunk) -> bytes | bytearray | memoryview:
@@ -155,14 +155,14 @@ def chunk_bytes(chunk: Chunk) -> bytes | bytearray | memoryview:
 
 
 def join_chunks(chunks: Iterable[Chunk]) -> bytes:
-    """The bytes of a message that is given in chunks."""
+    """Concatenate the chunks of a message."""
     return b"".join(map(chunk_bytes, chunks))
 
 
 class Tensor:
     """A constant: `dtype` is its DataType, `dims` its static shape.
 
-    `mapped` is the span of the elements in their file if they are still on disk.
+    `mapped` is the span of the elements in their file, if they are still on disk.
 
     Examples:
         >>> tensor = Tensor.from_array(np.ones((2, 3), np.float16))
@@ -177,8 +177,8 @@ class Tensor:
     ) -> None:
         self._header: onnx.TensorProto | bytes | None = header
         self.mapped, self._array = mapped, array
-        self.name = ""  # in the message it came from
-        self.is_external = False  # whether that message points to another file
+        self.name = ""  # in the original message
+        self.is_external = False  # whether the original message refers to another file
         if header is not None:
             self.dtype, self.dims = DATA_TYPES[header.data_type], tuple(header.dims)
             self.name = header.name
@@ -188,12 +188,12 @@ class Tensor:
             self.dtype, self.dims = DATA_TYPES[helper.np_dtype_to_tensor_dtype(array.dtype)], array.shape
 
     def _check(self, header: onnx.TensorProto) -> None:
-        """Raise ModelError unless type, dims and the amount of data agree."""
+        """Raise ModelError unless type, dims and the amount of data are consistent."""
         if self.dtype not in KNOWN_DTYPES:
             raise ModelError(f"initializer {self.name} has the unknown element type {int(self.dtype)}")
         if min(self.dims, default=0) < 0:
             raise ModelError(f"initializer {self.name} has the negative dims {list(self.dims)}")
-        if header.HasField("segment"):  # which onnx.numpy_helper does not read
+        if header.HasField("segment"):  # onnx.numpy_helper does not read segments
             raise ModelError(f"initializer {self.name} is a segment of a tensor, which cannot be read")
         if self.dtype == STRING:
             return
@@ -202,20 +202,20 @@ class Tensor:
         else:
             found = len(header.raw_data) if header.HasField("raw_data") else self.nbytes
         if found != self.nbytes:
-            raise ModelError(f"initializer {self.name} holds {found} bytes of data instead of {self.nbytes}")
+            raise ModelError(f"initializer {self.name} has {found} bytes of data instead of {self.nbytes}")
 
     @classmethod
     def from_array(cls, array: np.ndarray[Any, Any]) -> Tensor:
-        """A tensor made by a rewrite. The array, which may be of a subclass, must not be written to afterwards."""
+        """Make a tensor for a rewrite. The array, possibly of a subclass, must not be modified afterwards."""
         array = np.asanyarray(array, order="C")
         array.flags.writeable = False
         return cls(None, None, array)
 
     @classmethod
     def intern(cls, array: np.ndarray[Any, Any], known: dict[bytes, Tensor]) -> Tensor:
-        """As `from_array`, but a small tensor equal to one in `known` is shared, since rewrites often repeat them.
+        """Like `from_array`, but share a small tensor equal to one in `known`, because rewrites often repeat tensors.
 
-        An array of a subclass, which carries more than its elements, is not.
+        An array of a subclass, which contains more than elements, is not shared.
         """
         if array.nbytes > MAX_INTERNED_BYTES or array.dtype.hasobject or type(array) is not np.ndarray:
             return cls.from_array(array)
@@ -237,7 +237,7 @@ class Tensor:
 
     @classmethod
     def from_wire(cls, source: MappedFile | MessageBytes, begin: int, end: int) -> Tensor:
-        """A tensor from the serialized TensorProto in that span; a large element field stays on disk."""
+        """A tensor from the serialized TensorProto in a span; a large element field stays on disk."""
         data = source.view()
         if end - begin <= SMALL_TENSOR_BYTES:
             return cls.from_bytes(bytes(data[begin:end]))
@@ -250,7 +250,7 @@ class Tensor:
 
     @property
     def _message(self) -> onnx.TensorProto | None:
-        """The message of the file, without elements that are still on disk."""
+        """The message in the file, without elements that are still on disk."""
         return onnx.TensorProto.FromString(self._header) if isinstance(self._header, bytes) else self._header
 
     @property
@@ -260,7 +260,7 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements as ONNX packs them; for strings, of their text."""
+        """The bytes of the elements as packed by ONNX; for strings, of their text."""
         if self.dtype == STRING:
             message = self._message
             return message.ByteSize() if message is not None else sum(map(len, self.array.flat))
@@ -268,30 +268,30 @@ class Tensor:
 
     @property
     def elements(self) -> tuple[int, ...] | None:
-        """The elements of a small integer or boolean tensor of rank 0 or 1; None for any other tensor."""
+        """The elements of a small integer or boolean tensor of rank 0 or 1; None for other tensors."""
         if len(self.dims) > 1 or self.dtype not in TRACKED_DTYPES or self.size > MAX_TRACKED_ELEMENTS:
             return None
         return tuple(map(int, self.array.reshape(-1).tolist()))
 
     @property
     def is_readable(self) -> bool:
-        """Whether its elements can be read: not those in another file, of a model that came as a message."""
+        """Whether its elements can be read; false for external elements of a model given as a message."""
         return self.mapped is not None or not self.is_external
 
     @property
     def array(self) -> np.ndarray[Any, Any]:
-        """The elements; read-only. Types that NumPy lacks come as ml_dtypes, strings as objects."""
+        """The elements, read-only; ml_dtypes are used for types that NumPy lacks, and objects for strings."""
         if self._array is not None:
             return self._array
         found = self._decode()
         found.flags.writeable = False
-        if not self._is_view_of_file:  # which costs nothing to make, and keeps the file mapped
+        if not self._is_view_of_file:  # views are cheap to create, and would keep the file mapped
             self._array = found
         return found
 
     @property
     def _is_view_of_file(self) -> bool:
-        """Whether the elements in memory are the elements in the mapped file."""
+        """Whether the elements are a view of the mapped file."""
         return self.mapped is not None and self.mapped.is_raw and element_bits(self.dtype) % 8 == 0
 
     def _decode(self) -> np.ndarray[Any, Any]:
@@ -305,13 +305,13 @@ class Tensor:
             raise ModelError(f"initializer {self.name} cannot be read: {first_line(e)}") from e
 
     def comparable_bytes(self) -> bytes | memoryview:
-        """The elements as comparable bytes: equal dtype, dims and content mean equal tensors."""
+        """The elements as comparable bytes: equal dtype, dims and bytes mean equal tensors."""
         if self.dtype == STRING:
             return self.to_proto("").SerializeToString(deterministic=True)
         return self.raw_data()
 
     def raw_data(self) -> bytes | memoryview:
-        """The elements in ONNX's raw form: little-endian, sub-byte types packed. Not for strings."""
+        """The elements in ONNX's raw form: little-endian, with sub-byte types packed. Not for strings."""
         if self.mapped is not None and self.mapped.is_raw:
             return self.mapped.view
         if (message := self._message) is not None and message.raw_data:
@@ -320,7 +320,7 @@ class Tensor:
 
     @property
     def _array_bytes(self) -> memoryview | None:
-        """A view of a large array that a rewrite made, if its memory has ONNX's raw form."""
+        """A view of a large array made by a rewrite, if its memory has ONNX's raw form."""
         if self._header is not None or self._array is None or self._array.nbytes <= SMALL_TENSOR_BYTES:
             return None
         if sys.byteorder != "little" or self._array.dtype.hasobject or element_bits(self.dtype) % 8:
@@ -328,25 +328,25 @@ class Tensor:
         return self._array.reshape(-1).view(np.uint8).data
 
     def release_pages(self) -> None:
-        """Release the memory of elements that were read from disk; they are read again on the next use."""
+        """Release the memory of elements read from disk; they are read again on the next use."""
         if self.mapped is not None and self._array is None:
             self.mapped.file.release_pages()
 
     def header(self, name: str) -> onnx.TensorProto:
-        """The message without the elements that are still on disk."""
+        """The message without elements that are still on disk."""
         proto = onnx.TensorProto()
         if (message := self._message) is not None:
             proto.CopyFrom(message)
         elif self._array is not None:
             proto = numpy_helper.from_array(self._array, name)
         proto.name = name
-        if self.mapped is not None and self.is_external:  # the written message holds its elements itself
+        if self.mapped is not None and self.is_external:  # the written message contains its elements
             proto.ClearField("data_location")
             del proto.external_data[:]
         return proto
 
     def clear_field(self, field: str) -> bool:
-        """Clear the doc string or the metadata of the message, by the name of its field; returns whether it had any."""
+        """Clear the doc string or metadata of the message, by field name; return whether it had any."""
         message = self._message
         if message is None or not getattr(message, field):
             return False
@@ -357,7 +357,7 @@ class Tensor:
         return True
 
     def proto_without_elements(self, name: str) -> onnx.TensorProto:
-        """The message without elements, wherever they are stored."""
+        """The message without elements, wherever these are stored."""
         proto = onnx.TensorProto(data_type=self.dtype, dims=self.dims, name=name)
         if (message := self._message) is not None:
             proto.metadata_props.extend(message.metadata_props)
@@ -366,7 +366,7 @@ class Tensor:
         return proto
 
     def to_proto(self, name: str) -> onnx.TensorProto:
-        """The whole message; reads the elements from disk."""
+        """The complete message; reads the elements from disk."""
         proto = self.header(name)
         if self.mapped is not None and self.mapped.is_raw:
             proto.raw_data = bytes(self.mapped.view)
@@ -375,7 +375,7 @@ class Tensor:
         return proto
 
     def chunks(self, name: str) -> Iterator[Chunk]:
-        """The serialized message in chunks, large elements without a copy."""
+        """Yield the serialized message in chunks; large elements are not copied."""
         elements: Chunk
         if self.mapped is not None:
             proto, number, elements = self.header(name), self.mapped.field_number, self.mapped
@@ -390,18 +390,18 @@ class Tensor:
 
 
 def element_type(dtype: int) -> str:
-    """`float`, `int64`: an element type as in ONNX's text form."""
+    """An element type in ONNX's text format: `float`, `int64`."""
     return onnx.TensorProto.DataType.Name(dtype).lower()
 
 
 def dims_text(dims: Iterable[object]) -> str:
-    """`[N,4]`: dims as in ONNX's text form, an unknown one as `?`."""
+    """Dims in ONNX's text format, with `?` for unknown ones: `[N,4]`."""
     return f"[{','.join('?' if d is None else str(d) for d in dims)}]"
 
 
 @cache
 def element_bits(dtype: int) -> int:
-    """Bits of one element in raw form."""
+    """The bits of an element in raw form."""
     bits = SUB_BYTE_BITS.get(onnx.TensorProto.DataType.Name(dtype))
     return bits or 8 * helper.tensor_dtype_to_np_dtype(dtype).itemsize
 
@@ -416,7 +416,7 @@ SAMPLE_BYTES = 64  # bytes at the start, middle and end of a large tensor
 
 
 def sample_key(tensor: Tensor) -> object:
-    """A key from a few bytes of a large tensor or all bytes of a small one; equal for equal tensors stored alike."""
+    """A key from a few bytes of a large tensor, or all bytes of a small one; equal for equal tensors stored alike."""
     content = tensor.comparable_bytes()
     if len(content) > 3 * SAMPLE_BYTES:
         middle = len(content) // 2
@@ -441,13 +441,12 @@ def tensors_equal(a: Tensor, b: Tensor) -> bool:
 def digest(tensor: Tensor) -> bytes:
     """A collision-resistant hash of type, shape and elements.
 
-    Elements on disk are read in chunks, and the memory of each chunk is released. Raises ModelError if they cannot be
-    read.
+    Elements on disk are read in chunks, whose memory is released. Raises ModelError if they cannot be read.
     """
     found = blake2b(f"{int(tensor.dtype)}{tensor.dims}".encode())
     if tensor.dtype == STRING:
         for s in tensor.to_proto("").string_data:
-            found.update(len(s).to_bytes(8, "little") + s)  # with the lengths, so that boundaries count
+            found.update(len(s).to_bytes(8, "little") + s)  # lengths make boundaries count
         return found.digest()
     content = memoryview(tensor.raw_data())
     for start in range(0, len(content), CHUNK_BYTES):

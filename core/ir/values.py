@@ -1,4 +1,4 @@
-"""Values, which ops consume and produce, with their types, shapes and small constant elements."""
+"""Values, which ops read and produce, with their types, shapes and small constant elements."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MAX_LISTED_CONSUMERS = 8
 
 
 BUILDER: ContextVar[Any] = ContextVar("BUILDER", default=None)
-"""The RewriteBuilder of the rule that runs now."""
+"""The RewriteBuilder of the running rule."""
 
 
 class Value(PythonOperators["Value"]):
-    """One tensor (or sequence, map, optional). Its producer may change; the value stays.
+    """One tensor (or sequence, map, optional). Its producer may change.
 
     In the function of a rule, `x * 2` is `g.Mul(x, 2)`.
 
@@ -43,11 +43,11 @@ class Value(PythonOperators["Value"]):
         self.name = name
         self._dtype = dtype
         self._shape = shape
-        self.tensor: Tensor | None = None  # set where the value is a constant
-        self.type: onnx.TypeProto | None = None  # set where the value is not a dense tensor
+        self.tensor: Tensor | None = None  # set if the value is constant
+        self.type: onnx.TypeProto | None = None  # set if the value is not a dense tensor
         self.producer: Op | None = None
-        self.elements: Elements | None = None  # inferred elements of small integer values, see known_elements
-        self._consumers: list[Op] | dict[Op, None] = []  # a list while there are few, which saves half the memory
+        self.elements: Elements | None = None  # inferred elements of small integer values; see known_elements
+        self._consumers: list[Op] | dict[Op, None] = []  # a list if there are few, which halves the memory
 
     def __repr__(self) -> str:
         return f"Value({self.name!r})"
@@ -55,22 +55,22 @@ class Value(PythonOperators["Value"]):
     def _operator(self, op_type: str, *operands: Any) -> Value:
         builder = BUILDER.get()
         if builder is None:
-            raise UsageError(f"signs build ops in rules only; elsewhere, RewriteBuilder(graph, op).{op_type}(...) does")
+            raise UsageError(f"operators build ops only in rules; elsewhere use RewriteBuilder(graph, op).{op_type}")
         return getattr(builder, op_type)(*operands)
 
     def __bool__(self) -> NoReturn:
         raise UsageError(
-            "a value is neither true nor false, as its elements are computed when the model runs: build g.Where for a"
-            " choice by elements, and ask `x is None`, x.const or x.dtype for one by the graph"
+            "a value has no truth value, because its elements are computed when the model runs: use g.Where for a"
+            " choice by elements, and `x is None`, x.const or x.dtype for one by the graph"
         )
 
     @property
     def consumers(self) -> Collection[Op]:
-        """The ops that read the value, each once, in order, in its graph and in subgraphs that capture it."""
+        """The distinct ops that read the value, in order, in its graph and in subgraphs that capture it."""
         return self._consumers
 
     def add_consumer(self, op: Op) -> None:
-        """Add `op` to the consumers. For the mutators of Graph only."""
+        """Add `op` to the consumers. Only for the mutators of Graph."""
         if isinstance(self._consumers, dict):
             self._consumers[op] = None
         elif op not in self._consumers:
@@ -79,19 +79,19 @@ class Value(PythonOperators["Value"]):
                 self._consumers = dict.fromkeys(self._consumers)
 
     def remove_consumer(self, op: Op) -> None:
-        """Remove `op` from the consumers. For the mutators of Graph only."""
+        """Remove `op` from the consumers. Only for the mutators of Graph."""
         if isinstance(self._consumers, dict):
             self._consumers.pop(op, None)
         elif op in self._consumers:
             self._consumers.remove(op)
 
     def clear_consumers(self) -> None:
-        """Remove all consumers. For the mutators of Graph only."""
+        """Remove all consumers. Only for the mutators of Graph."""
         self._consumers = []
 
     @property
     def dtype(self) -> DataType:
-        """The element type. Raises MatchFailure if it is unknown."""
+        """The element type. Raises MatchFailure if unknown."""
         if not (found := self.known_dtype):
             raise MatchFailure(f"the type of {self.name} is unknown")
         return found
@@ -105,7 +105,7 @@ class Value(PythonOperators["Value"]):
 
     @property
     def rank(self) -> int:
-        """The number of dims. Raises MatchFailure if it is unknown."""
+        """The number of dims. Raises MatchFailure if unknown."""
         return len(self.shape)
 
     @property
@@ -125,12 +125,12 @@ class Value(PythonOperators["Value"]):
 
     @property
     def is_const(self) -> bool:
-        """Whether the value is the same in every run. An initializer that is also an input is not."""
+        """Whether the value is the same in every run; false for an initializer that is also an input."""
         return self.tensor is not None
 
     @property
     def is_fully_known(self) -> bool:
-        """Whether type, shape and elements are known, and inference cannot refine them."""
+        """Whether type, shape and elements are known, so that inference cannot refine them."""
         if self.type is not None or self.tensor is not None:
             return True
         if self._dtype == 0 or self._shape is None or any(map(is_unresolved, self._shape)):
@@ -147,7 +147,7 @@ class Value(PythonOperators["Value"]):
 
     @property
     def known_dtype(self) -> DataType:
-        """The element type, inferred if necessary; 0, which is false, if it is unknown."""
+        """The element type, inferred if necessary; 0, which is false, if unknown."""
         if self._dtype == 0 and self.producer is not None:
             self.producer.graph.context.infer_dtype(self)
         return DATA_TYPES[self._dtype]
@@ -172,25 +172,25 @@ class Value(PythonOperators["Value"]):
 
     @property
     def recorded_type(self) -> tuple[int, Shape | None]:
-        """Element type and shape as recorded so far, without inference."""
+        """The element type and shape recorded so far, without inference."""
         return self._dtype, self._shape
 
     @property
     def recorded_facts(self) -> tuple[int, Shape | None, Elements | None]:
-        """Element type, shape and elements as recorded so far, without inference."""
+        """The element type, shape and elements recorded so far, without inference."""
         return self._dtype, self._shape, self.elements
 
     @property
     def known_facts(self) -> tuple[int, Shape | None, Elements | None]:
-        """Element type, shape and elements, inferred if necessary."""
+        """The element type, shape and elements, inferred if necessary."""
         self._infer()
         return self.recorded_facts
 
     def merge_type(self, dtype: int, shape: Shape | None, *, inferred: bool = False) -> None:
-        """Record a type where none is known; of a known shape, only symbols are replaced by numbers.
+        """Record a type if none is known; in a known shape, only symbols are replaced by numbers.
 
-        An inferred type also replaces the names that the file gives to intermediate dims, and a shape that it
-        contradicts: files declare wrong shapes, and onnxruntime does not follow those either.
+        An inferred type also replaces the file's names of intermediate dims, and a shape that it contradicts: files
+        declare wrong shapes, which onnxruntime also ignores.
         """
         self._dtype = self._dtype or dtype
         if self._shape is None or (inferred and shape is not None and len(shape) != len(self._shape)):
@@ -199,15 +199,15 @@ class Value(PythonOperators["Value"]):
             self._shape = tuple(map(merge_inferred_dim if inferred else merge_dim, self._shape, shape))
 
     def clear_shape(self) -> None:
-        """Remove the recorded shape, so that inference computes it anew."""
+        """Remove the recorded shape, so that inference computes it again."""
         self._shape = None
 
     def reset(self) -> None:
-        """Remove type, shape, elements and constant; name, producer and consumers stay."""
+        """Remove type, shape, elements and constant; keep name, producer and consumers."""
         self._dtype, self._shape, self.elements, self.tensor, self.type = 0, None, None, None, None
 
     def take_facts(self, other: Value, *, declared: bool) -> None:
-        """Take what is known of another value, of which only what is `declared` stays: its type and shape."""
+        """Take the facts of another value; if this value is `declared`, only its own type and shape are kept."""
         self._dtype, self._shape, self.type = other._dtype, other._shape, other.type
         self.elements, self.tensor = other.elements, other.tensor
         other.elements = other.tensor = None
@@ -220,7 +220,7 @@ class Value(PythonOperators["Value"]):
 
 
 def declared_shape(tensor_type: onnx.TypeProto.Tensor) -> Shape | None:
-    """Declared dims: a number, a symbol or None each; None for an undeclared rank.
+    """Declared dims: each a number, a symbol or None; None for an undeclared rank.
 
     A dim of -1, which some exporters write, counts as None.
     """
@@ -233,7 +233,7 @@ def declared_shape(tensor_type: onnx.TypeProto.Tensor) -> Shape | None:
 
 
 def inferred_type_proto(value: Value) -> onnx.TypeProto | None:
-    """The type of a value with its numbers and symbols, inferred if necessary; None if it is unknown."""
+    """The type of a value with its numbers and symbols, inferred if necessary; None if unknown."""
     if value.type is not None or not value.known_dtype:
         return value.type
     shape = value.known_shape

@@ -1,7 +1,7 @@
-"""Protocol Buffers wire format, for reading and writing messages without copying large fields.
+"""Protocol Buffers wire format: reading and writing of messages without copying large fields.
 
-Weights dominate a model file. Parsing only the top-level fields leaves them on disk: their positions are kept, and
-the bytes are written back unchanged. Source: the Protocol Buffers encoding specification.
+Weights are most of a model file. Parsing only the top-level fields leaves them on disk: their positions are recorded,
+and the bytes are written back unchanged. Source: the Protocol Buffers encoding specification.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ VARINT, FIXED64, LEN, FIXED32 = 0, 1, 2, 5
 
 
 class Field(NamedTuple):
-    """One field: its number and wire type, where its tag begins, and the span of its value."""
+    """A field: its number and wire type, the start of its tag, and the span of its value."""
 
     number: int
     wire_type: int
@@ -25,7 +25,7 @@ class Field(NamedTuple):
 
 
 def parse_fields(data: memoryview, begin: int, end: int) -> Iterator[Field]:
-    """The fields of the message in `data[begin:end]`, in order. Raises ModelError on a broken message."""
+    """Yield the fields of the message in `data[begin:end]`, in order. Raises ModelError for a malformed message."""
     at = begin
     while at < end:
         start = at
@@ -46,7 +46,7 @@ def parse_fields(data: memoryview, begin: int, end: int) -> Iterator[Field]:
 
 
 def decode_varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
-    """The varint at `at`, and the position after it."""
+    """Decode the varint at `at`; return it and the position after it."""
     value = shift = 0
     while at < end and shift < 70:
         byte = data[at]
@@ -59,7 +59,7 @@ def decode_varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
 
 
 def encode_varint(value: int) -> bytes:
-    """`value` as a varint."""
+    """Encode `value` as a varint."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -72,12 +72,12 @@ SINGLE_BYTE_VARINTS = [bytes((n,)) for n in range(128)]  # the varints of one by
 
 
 def encode_prefix(number: int, length: int) -> bytes:
-    """Tag and length of a length-delimited field."""
+    """The tag and length of a length-delimited field."""
     if number < 16 and length < 128:
         return SINGLE_BYTE_VARINTS[number << 3 | LEN] + SINGLE_BYTE_VARINTS[length]
     return encode_varint(number << 3 | LEN) + encode_varint(length)
 
 
 def encode_field(number: int, data: bytes) -> bytes:
-    """A whole length-delimited field."""
+    """A complete length-delimited field."""
     return encode_prefix(number, len(data)) + data

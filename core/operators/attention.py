@@ -18,7 +18,7 @@ ATTENTION = Family()
 
 
 def split_heads(x: Array, heads: int) -> Array:
-    """(batch, sequence, heads * size) as (batch, heads, sequence, size)."""
+    """Reshape (batch, sequence, heads * size) to (batch, heads, sequence, size)."""
     return np.swapaxes(x.reshape(*x.shape[:2], heads, -1), 1, 2)
 
 
@@ -29,12 +29,12 @@ def join_heads(x: Array) -> Array:
 
 
 def additive_mask(mask: Array) -> Array:
-    """A mask to add: -inf where one of bools forbids."""
+    """Convert a mask for addition: False becomes -inf."""
     return np.where(mask, 0.0, -np.inf) if mask.dtype == np.bool_ else mask
 
 
 def attention_weights(scores: Array) -> Array:
-    """The softmax of masked scores; a row without any key gives zeros (operator Attention)."""
+    """The softmax of masked scores; a row without any key is zero (operator Attention)."""
     weights = softmax(scores, -1)
     return np.where(np.isneginf(scores).all(axis=-1, keepdims=True), 0, weights)
 
@@ -56,7 +56,7 @@ def _attention(
     present = (k, v)
     queries, keys, repeats = q.shape[2], k.shape[2], q.shape[1] // k.shape[1]
     k, v = (np.repeat(x, repeats, axis=1) for x in (k, v))
-    factor = q.shape[-1] ** -0.5 if scale is None else scale  # the nearest float, which 1 / sqrt need not be
+    factor = q.shape[-1] ** -0.5 if scale is None else scale  # the nearest float, which may differ from 1 / sqrt
     stages = [(q * factor) @ np.swapaxes(k, -1, -2)]
     capped = softcap * np.tanh(stages[0] / softcap) if softcap else stages[0]
     bias: Any = 0.0
@@ -83,7 +83,7 @@ def _attention(
 
 @ATTENTION.shapes("Attention")
 def _shapes_of_attention(op: Op) -> list[Shape]:
-    """The result, the keys and values so far, and the scores."""
+    """The shapes of the result, the keys and values so far, and the scores."""
     q, v = _with_heads(op, 0, "q_num_heads"), _with_heads(op, 2, "kv_num_heads")
     size = v[3]
     result = (*q[:3], size)
@@ -98,7 +98,7 @@ def _shapes_of_attention(op: Op) -> list[Shape]:
 
 
 def _with_heads(op: Op, index: int, count: str) -> Shape:
-    """The shape (batch, heads, sequence, size) of an input, whose heads an attribute counts if it has three dims."""
+    """The shape (batch, heads, sequence, size) of an input; if it has three dims, an attribute counts the heads."""
     x = input_shape(op, index)
     if len(x) == 4:
         return x
@@ -108,7 +108,7 @@ def _with_heads(op: Op, index: int, count: str) -> Shape:
 
 
 def rotated(x: Array, cos: Array, sin: Array, *, interleaved: bool) -> Array:
-    """The first elements of the last dim, rotated in pairs by tables of half their number."""
+    """Rotate the first elements of the last dim in pairs, by tables of half their number."""
     size = 2 * cos.shape[-1]
     part, rest = x[..., :size], x[..., size:]
     a, b = (part[..., 0::2], part[..., 1::2]) if interleaved else np.split(part, 2, axis=-1)
@@ -137,7 +137,7 @@ def _linear_attention(
     update_rule: str = "gated_delta",
 ) -> tuple[Array, Array]:  # fmt: skip
     if (decay is not None) != ("gated" in update_rule) or (beta is not None) != ("delta" in update_rule):
-        raise ValueError(f"{update_rule} has other inputs")
+        raise ValueError(f"{update_rule} requires other inputs")
     q, (k, v) = split_heads(query, q_num_heads), (split_heads(x, kv_num_heads) for x in (key, value))
     gates = None if decay is None else np.exp(split_heads(decay, kv_num_heads))
     rates = None if beta is None else np.swapaxes(beta, 1, 2)

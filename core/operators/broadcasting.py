@@ -19,7 +19,7 @@ def same_extent(a: Dim, b: Dim) -> bool:
 
 
 def broadcasts_to(small: Shape, big: Shape) -> bool:
-    """Whether broadcasting `small` with `big` is known to give `big`.
+    """Whether broadcasting `small` with `big` is known to result in `big`.
 
     Examples:
         >>> broadcasts_to((4,), ("N", 4)), broadcasts_to(("N", 4), (4,))
@@ -31,7 +31,7 @@ def broadcasts_to(small: Shape, big: Shape) -> bool:
 
 
 def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
-    """The shape that ONNX's multidirectional broadcasting gives; None where a rank is unknown."""
+    """The result of ONNX's multidirectional broadcasting; None if a rank is unknown."""
     out: list[Dim] = []
     for shape in shapes:
         if shape is None:
@@ -43,7 +43,7 @@ def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
 
 
 def broadcast_dim(a: Dim, b: Dim) -> Dim:
-    """The extent of two that are broadcast; None if it depends on which of them is 1."""
+    """The extent of two broadcast dims; None if it depends on which of them is 1."""
     if b in {a, 1} or _is_capped(b, a):
         return a
     if _is_capped(a, b):
@@ -54,7 +54,7 @@ def broadcast_dim(a: Dim, b: Dim) -> Dim:
 
 
 def same_extent_if_broadcast(a: Dim, b: Dim) -> bool:
-    """Whether two dims are known to be equal wherever they can be broadcast, as d and min(d, 2) are.
+    """Whether two dims are known to be equal whenever they can be broadcast, such as d and min(d, 2).
 
     Examples:
         >>> same_extent_if_broadcast("N", "N"), same_extent_if_broadcast("N", 4)
@@ -64,7 +64,7 @@ def same_extent_if_broadcast(a: Dim, b: Dim) -> bool:
 
 
 def _is_capped(cap: Dim, d: Dim) -> bool:
-    """Whether `cap` is the least of `d` and of extents above 1. If one of these is the least, `d` is above 1 too."""
+    """Whether `cap` is the minimum of `d` and extents above 1. If one of these is the minimum, `d` is also above 1."""
     if not isinstance(cap, Expr) or d is None:
         return False
     cases = least_of(cap)

@@ -1,4 +1,4 @@
-"""Operators of onnxruntime in com.microsoft, by their definitions in standard operators."""
+"""Operators of onnxruntime in com.microsoft, defined by standard operators."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _activated(name: str, x: Array, parameters: Sequence[float]) -> Array:
 
 
 def _swapped(x: Array, first: bool, last: bool) -> Array:
-    """The operand of a FusedMatMul: with its first dim before the last one, or its last two dims swapped."""
+    """The operand of a FusedMatMul, with its first dim moved before the last one, or its last two dims swapped."""
     x = np.moveaxis(x, 0, -2) if first else x
     return np.swapaxes(x, -1, -2) if last and x.ndim > 1 else x
 
@@ -105,7 +105,7 @@ def _multi_head_attention(
     mask: Array | None = None, *rest: Array | None, num_heads: int, scale: float = 0.0, unidirectional: int = 0,
 ) -> Array:  # fmt: skip
     if q.ndim != 3 or k is None or v is None or k.ndim != 3 or padding is not None or any(r is not None for r in rest):
-        raise NotImplementedError("only of queries, keys and values of 3 dims, without past or padding")
+        raise NotImplementedError("only for queries, keys and values with 3 dims, without past or padding")
     if bias is not None:
         sizes = np.cumsum([q.shape[-1], k.shape[-1]])
         q, k, v = (x + b for x, b in zip((q, k, v), np.split(bias, sizes), strict=True))
@@ -152,7 +152,7 @@ CONTRIB.declare("QLinearMul", meaning=_quantized_binary(np.multiply))
 
 
 def _quantized_unary(function: Callable[..., Array]) -> Callable[..., Array]:
-    """The meaning of a function of an array and of attributes by name."""
+    """The meaning of a function of an array and named attributes, on quantized values."""
 
     def coded(
         x: Array, sx: Array, zx: Any, sy: Array, zy: Any = None, *, input_types: Sequence[int], **settings: Any
@@ -163,7 +163,7 @@ def _quantized_unary(function: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _first_layout(function: Callable[..., Array]) -> Callable[..., Array]:
-    """A function on images that are (N, C, ...), or (N, ..., C) by the attribute `channels_last`."""
+    """Apply a function to images that are (N, C, ...), or (N, ..., C) according to the attribute `channels_last`."""
 
     def applied(x: Array, *, channels_last: int = 0, **settings: Any) -> Array:
         if not channels_last:

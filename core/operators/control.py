@@ -42,7 +42,7 @@ def _loop(
 
 
 def _nothing(output: Any) -> Array:
-    """The result of a scan over no trips: its shape is the one that the body declares, behind a 0."""
+    """The result of a scan without trips: 0 followed by the shape that the body declares."""
     tensor = output.type.tensor_type
     shape = [d.dim_value for d in tensor.shape.dim]
     return np.zeros((0, *shape), dtype_of(tensor.elem_type))
@@ -92,7 +92,7 @@ def _scan_of_batches(
         end = inputs[-1].shape[1] if lengths is None else int(lengths[row])
         states, sources = [s[row] for s in inputs[:split]], [s[row][:end] for s in inputs[split:]]
         results = _scanned(states, sources, body=body, run_body=run_body, directions=directions)
-        for i in range(split, len(results)):  # shorter sequences end in zeros
+        for i in range(split, len(results)):  # shorter sequences are padded with zeros
             widths = [(0, inputs[-1].shape[1] - end), *[(0, 0)] * (results[i].ndim - 1)]
             results[i] = np.pad(results[i], widths)
         rows.append(results)

@@ -1,7 +1,7 @@
 """Declarations of operators: their traits, the roles of their inputs, and their meaning as functions of arrays.
 
-A meaning takes the inputs (None for omitted ones) and, by keyword, the attributes, with the defaults of the schema.
-NumPy is its language: it works on float64 and on any array type of NumPy's protocols. A tuple is several outputs.
+A meaning takes the inputs (None for omitted ones), and the attributes as keywords, with the defaults of the schema.
+It is written in NumPy, and works on float64 and any array type of NumPy's protocols. A tuple means several outputs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..ir.op import Op
 from ..ir.op_schemas import VARIADIC
 
 ANY_KIND = "biufcOSUV"
-"""The kinds of all types of arrays, of which elements are moved unchanged."""
+"""The kinds of all array types whose elements are moved unchanged."""
 ALL_INPUTS = range(VARIADIC + 1)
 LOOP_CONDITION = -1  # the "input" of a Loop for the condition that its body computes
 
@@ -31,22 +31,22 @@ class Trait(Flag):
     """A property of an operator in all its versions. "Output" means the first one, "dtype" its element type."""
 
     ELEMENTWISE = auto()
-    """Each element is computed alike from the element of the first input at its place; other inputs hold one number."""
+    """Each element is computed alike from the first input's element at its position; other inputs are one number."""
     BROADCASTING = auto()
-    """Each element is computed alike from one element of each input, after multidirectional broadcasting."""
+    """Each element is computed in the same way from one element of each input, after multidirectional broadcasting."""
     TOTAL = auto()
-    """Fails for no numbers in its inputs, if their types are allowed and their shapes broadcast."""
+    """Never fails because of the numbers in its inputs, if their types are allowed and their shapes broadcast."""
     LAYOUT_INVARIANT = auto()
-    """Elementwise, and onnxruntime gives an element the same bits wherever in the tensor it is.
+    """Elementwise, and onnxruntime computes the same bits for an element wherever it is in the tensor.
 
-    For others, such as Exp and Tanh, it has vector instructions, and another formula for the last few elements.
+    For others, such as Exp and Tanh, it uses vector instructions, and a different formula for the last few elements.
     """
     SAME_SHAPE = auto()
     """The output has the shape of the first input."""
     SAME_DTYPE = auto()
     """The output has the dtype of the first input."""
     COMMUTATIVE = auto()
-    """Swapped inputs give the same numbers."""
+    """Swapping the inputs does not change the result."""
     COMPARISON = auto()
     """Compares two inputs; the outputs are truth values."""
     MOVES_DATA = auto()
@@ -54,12 +54,12 @@ class Trait(Flag):
     PERMUTES = auto()
     """The output has each element of the first input once."""
     PLACES = auto()
-    """Every element of every output is an element of an input in `data`, unchanged, or a constant.
+    """Every element of every output is an unchanged element of an input in `data`, or a constant.
 
-    The attribute `reduction` aside, with which an operator computes. Not repeated for ops that move data.
+    This ignores the attribute `reduction`, with which an operator computes. Not repeated for ops that move data.
     """
     SELECTS = auto()
-    """Results are numbers that were given or have been rounded to integers, perhaps negated, or constants.
+    """Results are given numbers, possibly negated or rounded to integers, or constants.
 
     Nothing is computed that might overflow or round. Not repeated for ops that have data inputs, nor for queries.
     """
@@ -68,52 +68,52 @@ class Trait(Flag):
     READS_SHAPE = auto()
     """The outputs depend on the shape of the input, not on its elements."""
     DATA_DEPENDENT = auto()
-    """Extents or indices in the outputs are decided by the elements of the inputs."""
+    """Extents or indices in the outputs depend on the elements of the inputs."""
     RANDOM = auto()
-    """Draws random numbers for any inputs and attributes."""
+    """Returns random numbers for any inputs and attributes."""
     HAS_SUBGRAPHS = auto()
     """Has attributes that are graphs."""
     CAPTURES = auto()
-    """Its graphs may read values of the graph around it. The graphs of operators that a function defines may not."""
+    """Its graphs may capture values of the enclosing graph. The graphs of operators that a function defines may not."""
     EMPTY_SAFE = auto()
-    """onnxruntime ran it on empty tensors of all sorts, and the process survived.
+    """onnxruntime was tested with empty tensors of all kinds, and the process survived.
 
     It did not for Attention, ConvTranspose, Einsum, GRU, LSTM, STFT and Unique.
     """
     REDUCTION = auto()
-    """Reduces the axes that its second input names (an attribute in older versions), or all."""
+    """Reduces the axes in its second input (an attribute in older versions), or all axes."""
     CONVOLUTION = auto()
     """Sums products with a filter of shape (outputs, inputs, *kernel), or (inputs, outputs, *kernel)."""
     NORMALIZATION = auto()
-    """Normalizes its first input, then multiplies by a scale and adds a bias, if any: the inputs that follow."""
+    """Normalizes its first input, then multiplies by a scale and adds a bias, which are the next inputs, if present."""
     HAS_AXIS = auto()
-    """The attribute `axis` counts axes of the first input, in some version."""
+    """The attribute `axis` is an axis of the first input, in some version."""
     BOUNDED = auto()
-    """Gives NaN or moderate numbers, even for infinities."""
+    """Results are NaN or moderate numbers, even for infinities."""
     KEEPS_FINITE = auto()
-    """Gives NaN or moderate numbers for moderate numbers. Not repeated for bounded ones and normalizations."""
+    """Results are NaN or moderate for moderate inputs. Not repeated for bounded operators and normalizations."""
 
     APPROXIMATED = auto()
     """onnxruntime approximates it, or functions in it, with an absolute error, which is large beside tiny results."""
     STEPWISE = auto()
-    """Computes in steps, each from the result of the one before, over which rounding accumulates."""
+    """Computes in steps that depend on each other, over which rounding errors accumulate."""
     SMOOTH = auto()
-    """Is one formula for all numbers, or chooses between forms of one that are equal."""
+    """Is a single formula for all numbers, or chooses between equivalent forms."""
     DECIDES = auto()
-    """Compares numbers of its inputs: results are others on either side, of which random numbers say nothing."""
+    """Compares numbers of its inputs; random numbers do not test the differing results on both sides."""
     RING = auto()
-    """Adds and multiplies elements of the inputs without a role, and does nothing else with them."""
+    """Only adds and multiplies elements of the inputs without a role."""
     ROUNDS_ONCE = auto()
-    """onnxruntime rounds each operation of the meaning once, or none: only these say what it computes bit by bit."""
+    """onnxruntime rounds each operation of the meaning once, or not at all; only these meanings are bit-exact."""
     INTEGER_BITS = auto()
-    """Of integers and truth values, the meaning is what onnxruntime computes. Not repeated for ROUNDS_ONCE."""
+    """For integers and booleans, the meaning is what onnxruntime computes. Not repeated for ROUNDS_ONCE."""
     LINEAR_TIME = auto()
-    """Does a few operations, or log(n), for each of n elements that it reads or writes.
+    """Takes a few operations, or log(n), for each of the n elements that it reads or writes.
 
     Not repeated for elementwise operators, reductions, normalizations, queries, and those that move data.
     """
     JUMPS = auto()
-    """Results may jump where elements of the inputs move by an ulp, unless their types allow no such move."""
+    """Results may be discontinuous when elements of the inputs change by an ulp, if their types allow such a change."""
 
     UNARY = ELEMENTWISE | TOTAL | SAME_SHAPE | SAME_DTYPE | EMPTY_SAFE
     BINARY = BROADCASTING | TOTAL | SAME_DTYPE | EMPTY_SAFE | LAYOUT_INVARIANT
@@ -135,11 +135,11 @@ CONTEXT = ("node", "version", "output_count", "input_types", "run_body", "own_ty
 
 
 class OperatorCall(Struct, frozen=True):
-    """A node of the opset `version` of its domain. `attributes` has the defaults of the schema too.
+    """A node at opset `version` of its domain. `attributes` includes the defaults of the schema.
 
-    Tensors in attributes are arrays, their floats float64. `input_types` are the element types
-    (`onnx.TensorProto.DataType`) that the model has for the inputs, whose floats are all float64 here; 0 where unknown.
-    `run_body` evaluates a graph in an attribute on its inputs. With `own_types`, floats have the types in the model.
+    Tensors in attributes are arrays, with floats as float64. `input_types` are the element types
+    (`onnx.TensorProto.DataType`) of the inputs in the model, because floats are always float64 here; 0 if unknown.
+    `run_body` evaluates a graph in an attribute on its inputs. With `own_types`, floats have their types in the model.
     """
 
     node: onnx.NodeProto
@@ -151,25 +151,29 @@ class OperatorCall(Struct, frozen=True):
 
     @property
     def output_count(self) -> int:
-        """How many outputs are declared, the omitted ones before the last included."""
+        """The number of declared outputs, including omitted ones before the last."""
         return len(self.node.output)
 
 
 class Operator(Struct, frozen=True):
     """The facts of an operator.
 
-    Elements of the inputs in `data` appear among those of the outputs nearly unchanged: cast, clipped or beside others.
-    `roles` are those of other inputs that do not take all numbers (`core.verify.input_specs`). `meanings` are
-    functions, each behind the opset version from which on it holds, the newest first; none for an operator that is not
-    evaluated.
-
-    On arrays of their types in the model, the meaning has the bits of onnxruntime's results, NaN aside, for operands of
-    one of the kinds `exact` (of floats, float32 and float64), if `is_exact` is not False for the same arguments.
-    `elements` gives from them how many elements there are in results that may have more than the inputs.
-
-    `shapes` gives the shapes of the outputs of an op, with symbolic dims, where not `onnx` gives it. It raises
-    MatchFailure for unknown ones, or one of INVALID_OPERAND_ERRORS; `symbols` gives so the elements of outputs that are
-    few integers or booleans, as expressions of symbols.
+    Attributes:
+        data: the inputs whose elements are in the outputs almost unchanged: cast, clipped or joined.
+        roles: the roles of other inputs that do not accept all numbers (`core.verify.input_specs`).
+        meanings: functions with the opset version since which they apply, newest first; empty for an operator that is
+    not
+            evaluated.
+        exact: the kinds of operands (for floats, float32 and float64) for which the meaning, on arrays with their types
+    in
+            the model, computes the bits of onnxruntime's results, except NaN, unless `is_exact` is False for the same
+            arguments.
+        elements: computes the number of elements from the same arguments, for results that may be larger than the
+    inputs.
+        shapes: computes the shapes of an op's outputs, with symbolic dims, if onnx does not. It raises MatchFailure for
+            unknown ones, or one of INVALID_OPERAND_ERRORS.
+        symbols: computes in the same way the elements of outputs that are few integers or booleans, as symbolic
+            expressions.
     """
 
     traits: Trait = NO_TRAITS
@@ -183,11 +187,11 @@ class Operator(Struct, frozen=True):
     symbols: ElementFunction | None = None
 
     def meaning(self, version: int) -> Meaning | None:
-        """The function that holds at an opset; None if there is none."""
+        """The function for an opset; None if there is none."""
         return next((function for since, function in self.meanings if since <= version), None)
 
     def run(self, call: OperatorCall, *inputs: Any) -> Any:
-        """The outputs of a call. Raises NotImplementedError if its opset has no meaning."""
+        """Compute the outputs of a call. Raises NotImplementedError if its opset has no meaning."""
         function = self.meaning(call.version)
         if function is None:
             raise NotImplementedError(f"without a meaning at opset {call.version}")
@@ -195,9 +199,9 @@ class Operator(Struct, frozen=True):
 
 
 def apply(function: Meaning, call: OperatorCall, *inputs: Any) -> Any:
-    """The result of a function of the inputs of a call, and of the attributes and facts that the function names.
+    """Call a function with the inputs of a call, and with the attributes and facts that are its parameters.
 
-    An attribute whose place an input took in a later opset is passed as that input.
+    An attribute that became an input in a later opset is passed as that input.
     """
     positional, named, context = _parameters(function)
     given = {name: getattr(call, name) for name in context}
@@ -209,7 +213,7 @@ def apply(function: Meaning, call: OperatorCall, *inputs: Any) -> Any:
 
 @cache
 def _parameters(function: Meaning) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
-    """The names of the parameters for inputs, for attributes, and for facts of the call; none of NumPy's functions.
+    """The names of the parameters for inputs, attributes, and facts of the call; empty for NumPy's functions.
 
     Those for attributes are None for a function that takes all of them.
     """
@@ -239,7 +243,7 @@ class Family:
         since: int = 1,
         exact: str = "",
     ) -> None:
-        """Declare operators with the same facts; the meaning holds from the opset `since` on."""
+        """Declare operators with the same facts; the meaning applies since opset `since`."""
         meanings = () if meaning is None else ((since, meaning),)
         self.operators.update(dict.fromkeys(names.split(), Operator(traits, data, roles, meanings, exact)))
 
@@ -262,15 +266,15 @@ class Family:
         return decorate
 
     def older(self, name: str, since: int = 1) -> Callable[[AnyMeaning], AnyMeaning]:
-        """Add the meaning that a declared operator has from the opset `since` on, before those added so far."""
+        """Add the meaning of a declared operator since opset `since`, which precedes those added so far."""
         return self._adding(name, lambda function: {"meanings": (*self.operators[name].meanings, (since, function))})
 
     def is_exact(self, names: str) -> Callable[[AnyMeaning], AnyMeaning]:
-        """Add the condition under which the meaning of declared operators is exact."""
+        """Add the condition for which the meaning of declared operators is exact."""
         return self._adding(names, lambda function: {"is_exact": function})
 
     def elements(self, name: str) -> Callable[[AnyMeaning], AnyMeaning]:
-        """Add the number of elements of the result of a declared operator."""
+        """Add the number of elements in the result of a declared operator."""
         return self._adding(name, lambda function: {"elements": function})
 
     def shapes(self, names: str) -> Callable[[ShapeFunction], ShapeFunction]:
@@ -278,7 +282,7 @@ class Family:
         return self._adding(names, lambda function: {"shapes": function})
 
     def symbols(self, names: str) -> Callable[[ElementFunction], ElementFunction]:
-        """Add the function of symbolic elements of declared operators."""
+        """Add the function for symbolic elements of declared operators."""
         return self._adding(names, lambda function: {"symbols": function})
 
     def _adding(self, names: str, facts: Callable[[Any], Mapping[str, Any]]) -> Callable[[AnyMeaning], AnyMeaning]:

@@ -1,4 +1,4 @@
-"""Effects of ops besides computing outputs from inputs: randomness, updates in place, opaque operators."""
+"""Effects of ops other than computing outputs from inputs: randomness, in-place updates, opaque operators."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .table import OPERATORS
 
 @cache
 def is_nondeterministic(op_type: str, domain: str, version: int) -> bool:
-    """Whether the same inputs may give different outputs; subgraphs and training forms aside.
+    """Whether the same inputs may result in different outputs, ignoring subgraphs and training forms.
 
-    An operator that ONNX defines at other opsets only counts as well: onnx.reference runs it all the same.
+    An operator that ONNX defines only at other opsets also counts, because onnx.reference still runs it.
     """
     if domain == ONNX_DOMAIN and (known := OPERATORS.get(op_type)) is not None:
         return Trait.RANDOM in known.traits
@@ -26,7 +26,7 @@ def is_nondeterministic(op_type: str, domain: str, version: int) -> bool:
 
 
 def is_pure(op: Op) -> bool:
-    """Whether the same inputs always give the same outputs, without side effects.
+    """Whether the same inputs always result in the same outputs, without side effects.
 
     Examples:
         >>> all(map(is_pure, graph.ops()))
@@ -38,33 +38,33 @@ def is_pure(op: Op) -> bool:
 
 
 def is_random(op: Op) -> bool:
-    """Whether two runs on the same inputs may differ. Opaque ops count as deterministic."""
+    """Whether two runs with the same inputs may differ. Opaque ops count as deterministic."""
     return _is_random_op(op) or any(is_random(inner) for sub in op.subgraphs for inner in sub.ops())
 
 
 def _is_random_op(op: Op) -> bool:
-    """Whether the op itself, apart from its subgraphs, generates random numbers."""
+    """Whether the op itself, excluding its subgraphs, generates random numbers."""
     return is_nondeterministic(op.type, op.domain, op.version) or is_training_dropout(op)
 
 
 def writes_inputs(op: Op) -> bool:
     """Whether an op may update its inputs in place.
 
-    BatchNormalization in training form does, before opset 14 by definition, since then in onnxruntime all the same.
+    BatchNormalization in training form does so by definition before opset 14, and still does so in onnxruntime.
     """
     return op.type == "BatchNormalization" and not op.domain and any(v.name for v in op.outputs[1:])
 
 
 def is_stateful(graph: Graph) -> bool:
-    """Whether a run may change the state of the next run: an op in the graph updates its inputs in place."""
+    """Whether a run may change the state of the next run, because an op in the graph updates its inputs in place."""
     return any(writes_inputs(op) for g in graph.with_subgraphs() for op in g.ops("BatchNormalization"))
 
 
 def uses_16_bit_floats(graph: Graph) -> bool:
     """Whether anything is computed in 16-bit floats.
 
-    onnxruntime's CPU provider computes much of that in 32 bits and drops some of the roundings in between,
-    depending on the neighbouring ops: such results are not reproducible to the last bit.
+    onnxruntime's CPU provider computes much of that in 32 bits and omits some of the intermediate roundings, depending
+    on the neighbouring ops: such results are not reproducible to the last bit.
     """
     graphs = list(graph.with_subgraphs())
     dtypes = (v.recorded_type[0] for g in graphs for v in (*g.inputs, *g.initializers))

@@ -1,4 +1,4 @@
-"""Element types of ONNX as NumPy has them, and floats as float64."""
+"""Element types of ONNX as NumPy types, and floats as float64."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NUMPY_DTYPES: dict[int, np.dtype[Any]] = {
     TensorProto.FLOAT: np.dtype(np.float32),
     TensorProto.DOUBLE: np.dtype(np.float64),
 }
-"""The float types whose values are evaluated as float64; narrower ones are exact codes, as integers are."""
+"""The float types whose values are evaluated as float64; narrower ones are exact codes, like integers."""
 WIDENED = frozenset(NUMPY_DTYPES.values())
 
 
@@ -28,7 +28,7 @@ def dtype_of(element_type: int) -> np.dtype[Any]:
 
 
 def integer_range(element_type: int) -> tuple[int, int] | None:
-    """The least and the greatest number of an integer type; None for others."""
+    """The smallest and largest number of an integer type; None for other types."""
     if element_type not in INTEGER_DTYPES:
         return None
     name = TensorProto.DataType.Name(element_type)
@@ -37,12 +37,12 @@ def integer_range(element_type: int) -> tuple[int, int] | None:
 
 
 def type_at(input_types: Sequence[int], index: int) -> int:
-    """The element type of an input; 0 where unknown or omitted."""
+    """The element type of an input; 0 if unknown or omitted."""
     return input_types[index] if index < len(input_types) else 0
 
 
 def widened(value: Any) -> Any:
-    """A value with its floats as float64 and its complex numbers as complex128; parts of sequences and maps too."""
+    """Convert floats to float64 and complex numbers to complex128, including those in sequences and maps."""
     if isinstance(value, list):
         return [widened(v) for v in cast("Sequence[Any]", value)]
     if isinstance(value, np.ndarray):

@@ -126,7 +126,7 @@ for name, traits, unary, exact in (
 
 
 def aligned(a: Array, b: Array, broadcast: int = 0, axis: int | None = None) -> Array:
-    """`b` shaped to broadcast to `a` as before opset 7: from the dim `axis` of `a`, by default to the last ones."""
+    """Reshape `b` to broadcast to `a` as before opset 7: from the dim `axis` of `a`, by default to the last dims."""
     return b.reshape(b.shape + (1,) * (a.ndim - axis % a.ndim - b.ndim)) if broadcast and axis is not None else b
 
 
@@ -340,7 +340,7 @@ def _bit_cast(x: Array, *, to: int, input_types: Sequence[int]) -> Array:
 
 
 def converted(x: Array, source: int, to: int, *, saturate: bool) -> Array:
-    """`x`, of the type `source` in the model, with elements of type `to`; floats of 16 to 64 bits keep the number."""
+    """`x`, with type `source` in the model, converted to type `to`; floats of 16 to 64 bits keep the number."""
     if to in NUMPY_DTYPES and x.dtype.kind in "biuf":
         return x.astype(np.float64)
     if x.dtype.kind in "biu" and to in INTEGERS:
@@ -377,7 +377,7 @@ def _is_cast_like_exact(x: Array, like: Array) -> bool:
 
 
 def is_conversion_exact(x: Array, to: np.dtype[Any]) -> bool:
-    """Whether ONNX defines all elements of `x` as another type, and the type is not rounded to twice."""
+    """Whether ONNX defines the conversion of all elements of `x`, and the type is not rounded twice."""
     if {x.dtype.kind, to.kind} - set("biuf") or to == np.float16:
         return False
     if x.dtype.kind != "f":

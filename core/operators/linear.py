@@ -34,7 +34,7 @@ def product_shape(a: Shape, b: Shape) -> Shape:
     """The shape of a product as numpy.matmul defines it."""
     batch = broadcast([a[:-2], b[:-2]])
     if not a or not b or batch is None:
-        raise MatchFailure("a factor is a scalar")
+        raise MatchFailure("an operand is a scalar")
     return (*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
 
 
@@ -57,10 +57,10 @@ def _shape_of_gemm(op: Op) -> list[Shape]:
 
 
 def _free_dim(op: Op, index: int, *, is_last: bool) -> Dim:
-    """The dim of a factor over which is not summed; None if the rank is unknown."""
+    """The dim of an operand that is not summed over; None if the rank is unknown."""
     value = op.input(index)
     shape = value.recorded_type[1] if value is not None else None
-    require(shape is None or len(shape) == 2, "a factor is no matrix")
+    require(shape is None or len(shape) == 2, "an operand is not a matrix")
     return None if shape is None else shape[is_last]
 
 
@@ -72,14 +72,14 @@ def _einsum(*inputs: Array, equation: str) -> Array:
 
 @LINEAR.shapes("Einsum")
 def _shape_of_einsum(op: Op) -> list[Shape]:
-    """Equations without an ellipsis, whose labels stand for equal extents."""
+    """The shape for equations without an ellipsis, whose labels stand for equal extents."""
     terms, arrow, result = str(op.attr("equation", "")).replace(" ", "").partition("->")
     labels = terms.split(",")
     require(len(labels) == len(op.inputs) and EQUATION.fullmatch(terms + arrow + result), "its equation is not plain")
     extents: dict[str, Dim] = {}
     for i, term in enumerate(labels):
         for label, extent in zip(term, input_shape(op, i), strict=True):
-            require(same_extent(extents.setdefault(label, extent), extent), "a label stands for other extents")
+            require(same_extent(extents.setdefault(label, extent), extent), "a label stands for different extents")
     written = "".join(labels)
     implicit = sorted(label for label in extents if written.count(label) == 1)
     return [tuple(extents[label] for label in (result if arrow else implicit))]

@@ -49,7 +49,7 @@ def _category_mapper(
 
 
 def has_cyclic_tree(op: Op) -> bool:
-    """Whether a node of a tree of decisions is below itself, so that their evaluation may not end. O(nodes)."""
+    """Whether a decision tree has a cycle, so that its evaluation may not end. O(nodes)."""
     if op.type not in TREES:
         return False
 
@@ -78,7 +78,7 @@ def has_cyclic_tree(op: Op) -> bool:
         ]
     above = Counter(n for found in below for n in found)
     free = [n for n in range(len(below)) if not above[n]]
-    for n in free:  # which grows
+    for n in free:  # grows during the loop
         for child in below[n]:
             above[child] -= 1
             if not above[child] and 0 <= child < len(below):

@@ -1,4 +1,4 @@
-"""Operators that move, select or make elements."""
+"""Operators that move, select or create elements."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ from .reduction import axes_of
 MOVEMENT = Family()
 MOVES = T.MOVES | T.EMPTY_SAFE
 Integers = Array | Sequence[int]
-"""Integers of an input, or of the attribute that an older opset has for it."""
+"""Integers from an input, or from the corresponding attribute of an older opset."""
 
 
 def integers(given: Integers | None) -> list[int]:
-    """The integers of an input or an attribute; none where there is neither."""
+    """The integers of an input or attribute; empty if there is neither."""
     return [] if given is None else [int(v) for v in np.reshape(given, -1).tolist()]
 
 
 def _constant_indices(op: Op, size: int) -> list[int]:
-    """The constant second input, as indices of a vector counted from the front."""
+    """The constant second input as nonnegative indices of a vector."""
     indices = op.input(1)
     if indices is None or indices.tensor is None:
-        raise MatchFailure("the indices are computed")
+        raise MatchFailure("the indices are not constant")
     found = [int(i) for i in indices.const.reshape(-1)]
     require(all(-size <= i < size for i in found), "an index is out of range")
     return [i % size for i in found]
@@ -98,7 +98,7 @@ def _inferred_reshape_dim(whole: Shape, others: Sequence[Dim]) -> Dim:
     if None in whole or None in others or 0 in others:
         return None
     left, taken = list(whole), list(others)
-    for d in others:  # equal dims cancel, symbolic ones too
+    for d in others:  # equal dims cancel, including symbolic ones
         if d in left:
             left.remove(d)
             taken.remove(d)
@@ -108,7 +108,7 @@ def _inferred_reshape_dim(whole: Shape, others: Sequence[Dim]) -> Dim:
 
 
 def flat(x: Array, axis: int) -> Array:
-    """A matrix whose rows are the dims before `axis`, counted from the end if negative."""
+    """Reshape to a matrix whose rows are the dims before `axis`, which may be negative."""
     axis = axis + x.ndim if axis < 0 else axis
     rows, columns = (int(np.prod(part, dtype=np.int64)) for part in (x.shape[:axis], x.shape[axis:]))
     return x.reshape(rows, columns)
@@ -137,7 +137,7 @@ def _squeeze(x: Array, axes: Integers | None = None) -> Array:
 def _shape_of_squeeze(op: Op) -> list[Shape]:
     x, axes = input_shape(op), integer_list(op, "axes")
     if axes is None:
-        require(all(isinstance(d, int) for d in x), "which dims are 1 is unknown")
+        require(all(isinstance(d, int) for d in x), "it is unknown which dims are 1")
         return [tuple(d for d in x if d != 1)]
     removed = normalize_axes(axes, len(x))
     return [tuple(d for i, d in enumerate(x) if i not in removed)]
@@ -172,7 +172,7 @@ def _shape_of_transpose(op: Op) -> list[Shape]:
 
 @MOVEMENT.symbols("Flatten Reshape Squeeze Transpose Unsqueeze")
 def elements_in_order(op: Op) -> list[PartialElements]:
-    """The elements of the first input, as an operator keeps them that changes a shape of at most one dim."""
+    """The elements of the first input, for an operator that keeps them but changes a shape of at most one dim."""
     return [input_elements(op, 0)]
 
 
@@ -299,7 +299,7 @@ def _shape_of_slice(op: Op) -> list[Shape]:
 
 
 def slice_extent(extent: SymInt, start: SymInt, end: SymInt, step: int) -> Dim:
-    """The output extent of a Slice along an axis of `extent`; None if it is unknown."""
+    """The output extent of a Slice along an axis of `extent`; None if unknown."""
     if isinstance(extent, int) and isinstance(start, int) and isinstance(end, int):
         run = slice_range(extent, start, end, step)
         return None if run is None else len(run)
@@ -314,7 +314,7 @@ def slice_extent(extent: SymInt, start: SymInt, end: SymInt, step: int) -> Dim:
 
 
 def _clamp_bound(extent: SymInt, bound: SymInt) -> SymInt | None:
-    """A bound of a Slice, clamped to 0 ... extent; None if it is unknown whether it counts from the end."""
+    """A bound of a Slice, clamped to 0 ... extent; None if its sign is unknown."""
     if isinstance(bound, int):
         if abs(bound) >= INT32_MAX:
             return extent if bound > 0 else 0
@@ -323,7 +323,7 @@ def _clamp_bound(extent: SymInt, bound: SymInt) -> SymInt | None:
 
 
 def _checked(indices: Array, extent: int) -> Array:
-    """Indices from 0. Raises IndexError for one out of range."""
+    """Convert to nonnegative indices. Raises IndexError for an index out of range."""
     if indices.size and (indices.min() < -extent or indices.max() >= extent):
         raise IndexError(f"an index is out of range of {extent} elements")
     return np.where(indices < 0, indices + extent, indices)
@@ -334,7 +334,7 @@ def _elements_of_slice(op: Op) -> list[PartialElements]:
     source = input_elements(op, 0)
     start, end, step = slice_bounds(op, 1).get(0, (0, len(source), 1))
     if not isinstance(start, int) or not isinstance(end, int):
-        raise MatchFailure("its bounds are computed")
+        raise MatchFailure("its bounds are not constant")
     run = slice_range(len(source), start, end, step)
     if run is None:
         raise MatchFailure("ONNX and onnxruntime disagree on its end")
@@ -430,7 +430,7 @@ def _scatter_nd(x: Array, indices: Array, updates: Array, *, reduction: str = "n
 
 @MOVEMENT.symbols("ScatterND ScatterElements")
 def _elements_of_scatter(op: Op) -> list[PartialElements]:
-    """ScatterND and ScatterElements into a vector, at constant indices, each at most once."""
+    """ScatterND and ScatterElements into a vector at distinct constant indices."""
     source, updates = list(input_elements(op, 0)), input_elements(op, 2)
     require(op.attr("reduction", "none") == "none" and normalized_axis(op, 1) == 0, "it reduces")
     indices = _constant_indices(op, len(source))
@@ -474,10 +474,10 @@ def _shape_of_expand(op: Op) -> list[Shape]:
 
 @MOVEMENT.operator("Tile", MOVES, data=(0,), roles={1: "extent"}, exact=ANY_KIND)
 def _tile(x: Array, repeats: Array, axis: Array | None = None) -> Array:
-    if axis is not None:  # opset 1: so many tiles along an axis
+    if axis is not None:  # opset 1: the number of tiles along an axis
         return np.concatenate([x] * int(repeats.reshape(-1)[0]), axis=int(axis.reshape(-1)[0]))
     counts = integers(repeats)
-    kept = x[tuple(slice(None if n else 0) for n in counts)]  # NumPy repeats one dim after the other, also before a 0
+    kept = x[tuple(slice(None if n else 0) for n in counts)]  # NumPy repeats one dim after the other, even before a 0
     return np.tile(kept, [n or 1 for n in counts])
 
 
@@ -518,10 +518,10 @@ def _pad(
     each = [(0, 0)] * x.ndim
     for i, axis in enumerate(along):
         each[axis] = (widths[i], widths[i + len(along)])
-    # Negative widths cut off: before the others are added, as in onnxruntime.
+    # Negative widths remove elements before others are added, as in onnxruntime.
     window = tuple(slice(max(-low, 0), n - max(-high, 0)) for (low, high), n in zip(each, x.shape, strict=True))
     x, added = x[window], [(max(low, 0), max(high, 0)) for low, high in each]
-    if mode != "constant":  # reflect, edge, wrap: NumPy has the same names
+    if mode != "constant":  # NumPy uses the same names: reflect, edge, wrap
         padded: Array = np.pad(x, added, mode=mode)
         return padded
     filler: Any = value if constant is None else constant.reshape(-1)[0]
@@ -601,7 +601,7 @@ def _reverse_sequence(x: Array, lengths: Array, *, time_axis: int = 0, batch_axi
     "Trilu", T.SAME_SHAPE | T.SAME_DTYPE | T.EMPTY_SAFE | T.KEEPS_FINITE | T.PLACES | T.LINEAR_TIME, data=(0,)
 )
 def trilu(x: Array, k: Array | None = None, *, upper: int = 1) -> Array:
-    """The upper or lower triangle of matrices, from the diagonal `k` on."""
+    """The upper or lower triangle of matrices, from diagonal `k`."""
     offset = 0 if k is None else int(k.reshape(-1)[0])
     keep = np.tri(*x.shape[-2:], k=offset - bool(upper), dtype=bool)
     return np.where(~keep if upper else keep, x, np.zeros((), x.dtype))
@@ -617,7 +617,7 @@ def _eye_like(x: Array, *, dtype: int = 0, k: int = 0, input_types: Sequence[int
     "Range", T.SAME_DTYPE | T.EMPTY_SAFE | T.LINEAR_TIME, roles={0: "start", 1: "limit", 2: "step"}, exact="iu"
 )
 def _range(start: Array, limit: Array, delta: Array, *, input_types: Sequence[int]) -> Array:
-    # The extent is that of the type in the model: 0.1 in float32 is not the nearest float64.
+    # The extent is computed in the model's type: 0.1 in float32 is not the nearest float64.
     dtype = NUMPY_DTYPES.get(type_at(input_types, 0), start.dtype)
     first, last, step = (a.reshape(-1)[0].astype(dtype).astype(start.dtype) for a in (start, limit, delta))
     if start.dtype.kind in "iu":
@@ -642,7 +642,7 @@ def _shape_of_range(op: Op) -> list[Shape]:
     require(all(len(e) == 1 for e in ends), "its bounds are not scalars")
     (start,), (limit,), (step,) = ends
     if not isinstance(step, int) or step == 0:
-        raise MatchFailure("its step is computed")
+        raise MatchFailure("its step is not constant")
     span = sym.subtract(limit, start) if step > 0 else sym.subtract(start, limit)
     count = sym.floor_divide(sym.add(span, abs(step) - 1), abs(step))
     return [(None if count is None else sym.maximum(count, 0),)]
@@ -773,7 +773,7 @@ def _non_zero(x: Array) -> Array:
 
 @MOVEMENT.shapes("NonZero")
 def _shape_of_non_zero(op: Op) -> list[Shape]:
-    # One row for each dim. For a scalar there is none in ONNX and one in onnxruntime, so it is unknown.
+    # One row for each dim. A scalar has no row in ONNX and one in onnxruntime, so it is unknown.
     return [(len(input_shape(op)) or None, None)]
 
 

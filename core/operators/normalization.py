@@ -22,7 +22,7 @@ ALONG_AXIS = SAME | T.EMPTY_SAFE | T.HAS_AXIS
 
 
 def per_channel(v: Array, rank: int) -> Array:
-    """A vector of channels, shaped to broadcast to (N, C, ...) of a rank."""
+    """Reshape a vector of channels to broadcast to (N, C, ...) of the given rank."""
     return v.reshape(-1, *(1,) * (rank - 2))
 
 
@@ -35,7 +35,7 @@ def normalized(x: Array, axes: Axes, epsilon: float) -> tuple[Array, Array, Arra
 
 
 def softmax(x: Array, axis: int) -> Array:
-    """Softmax along an axis; rows of -inf alone give NaN."""
+    """Softmax along an axis; rows with only -inf are NaN."""
     e = np.exp(x - np.max(x, axis=axis, keepdims=True, initial=-np.inf))
     return e / np.sum(e, axis=axis, keepdims=True)
 
@@ -61,7 +61,7 @@ def _along_axis(function: Callable[[Array, int], Array]) -> Callable[..., Array]
 
 
 def _over_rows(function: Callable[[Array, int], Array]) -> Callable[..., Array]:
-    """The meaning before opset 13: over all dims from `axis` on."""
+    """The meaning before opset 13: over all dims from `axis`."""
 
     def applied(x: Array, *, axis: int = 1) -> Array:
         return function(flat(x, axis), 1).reshape(x.shape) if x.size else x
@@ -108,7 +108,7 @@ def _instance_normalization(x: Array, scale: Array, bias: Array, *, epsilon: flo
 
 @NORMALIZATION.shapes("BatchNormalization")
 def _shapes_of_batch_normalization(op: Op) -> list[Shape]:
-    """Means and variances have a number for each channel, as the inputs have; before opset 14 there are two of each."""
+    """Means and variances have one number per channel, like the inputs; before opset 14 there are two of each."""
     return [input_shape(op), *(input_shape(op, 3 + i % 2) for i in range(len(op.outputs) - 1))]
 
 
@@ -129,7 +129,7 @@ def _with_scales_of_groups(x: Array, scale: Array, bias: Array, *, num_groups: i
 
 
 def last_axes(x: Array, axis: int) -> Axes:
-    """The axes from `axis` on."""
+    """The axes from `axis` to the last."""
     return tuple(range(axis % x.ndim, x.ndim))
 
 
@@ -195,7 +195,7 @@ def _dropout(
     share = 0.5 if ratio is None else float(np.reshape(ratio, -1)[0])
     if is_training and share:
         raise NotImplementedError("its training form is random")
-    # onnxruntime gives False before opset 12, which leaves the mask of inference undefined.
+    # onnxruntime returns False before opset 12, which does not define the mask in inference.
     mask = np.full(x.shape, version >= 12)
     return x, mask if version >= 10 else mask.astype(x.dtype)
 

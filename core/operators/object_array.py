@@ -1,7 +1,7 @@
-"""Arrays of objects to which the functions of NumPy apply: each cell is an object of a domain, or a number.
+"""Arrays of objects to which NumPy's functions apply: each cell is an object of a domain, or a number.
 
-A meaning that is plain NumPy computes in the domain, such as on terms of z3. One that leaves NumPy's protocols, as
-`np.asarray` and `float` do, raises NotSupported.
+A meaning in plain NumPy then computes in the domain, for example on terms of z3. One that leaves NumPy's protocols, for
+example by `np.asarray` or `float`, raises NotSupported.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ MOVEMENTS: frozenset[Any] = frozenset({
     np.expand_dims, np.flip, np.moveaxis, np.ravel, np.repeat, np.reshape, np.roll, np.split, np.squeeze, np.stack,
     np.swapaxes, np.take, np.take_along_axis, np.tile, np.transpose,
 })  # fmt: skip
-"""Functions that move cells as they move any objects."""
+"""Functions that move cells like any other objects."""
 QUERIES: frozenset[Any] = frozenset({np.ndim, np.shape, np.size})
 
 
 class NotSupported(Exception):
-    """Raised where a function of NumPy has no meaning for the cells of a domain, or needs their numbers."""
+    """A NumPy function is not defined for the cells of a domain, or needs their numbers."""
 
 
 class CellDomain(Protocol):
-    """The operations on cells, which are objects of the domain or plain numbers. All raise NotSupported."""
+    """The operations on cells, which are objects of the domain or plain numbers. All methods may raise NotSupported."""
 
     def apply(self, name: str, dtype: np.dtype[Any], *cells: Any) -> Any:
-        """The result of the ufunc `name`, or of a function that is `known_as` it, on operands of one type."""
+        """Apply the ufunc `name`, or a function that is `known_as` it, to operands of one type."""
         ...
 
     def select(self, condition: Any, a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
-        """`a` where the condition holds, else `b`; both are of one type."""
+        """`a` if the condition holds, otherwise `b`; both have one type."""
         ...
 
     def convert(self, cell: Any, source: np.dtype[Any], target: np.dtype[Any]) -> Any:
-        """A cell in another type."""
+        """Convert a cell to another type."""
         ...
 
     def number(self, cell: Any) -> Any:
-        """The number of a cell that is known."""
+        """The number in a cell, if known."""
         ...
 
     def knows(self, name: str, dtype: np.dtype[Any]) -> bool:
-        """Whether `apply` takes a function by the name that `known_as` gives it, in place of its formula."""
+        """Whether `apply` accepts a function by the name in `known_as`, instead of its formula."""
         ...
 
 
 class ObjectArray(NDArrayOperatorsMixin):
-    """An array of cells of a domain, which stand for elements of type `dtype`. It is no ndarray."""
+    """An array of cells of a domain, which represent elements of type `dtype`. It is not an ndarray."""
 
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 100
@@ -89,7 +89,7 @@ class ObjectArray(NDArrayOperatorsMixin):
         return self.like(self.cells.T)
 
     def like(self, cells: Any, dtype: Any = None) -> ObjectArray:
-        """An array of other cells, or of one, in the same domain."""
+        """An array with other cells, or one cell, in the same domain."""
         held = cells if isinstance(cells, np.ndarray) else one_cell(cells)
         return ObjectArray(cast("Cells", held), self.dtype if dtype is None else dtype, self.domain)
 
@@ -128,7 +128,7 @@ class ObjectArray(NDArrayOperatorsMixin):
         return self.numbers().tolist()
 
     def copy(self) -> ObjectArray:
-        """A copy to write to."""
+        """A copy that may be modified."""
         return self.like(self.cells.copy())
 
     def reshape(self, *shape: Any, **_: Any) -> ObjectArray:
@@ -146,14 +146,14 @@ class ObjectArray(NDArrayOperatorsMixin):
         self.cells[_known(index)] = cells_of(value)
 
     def astype(self, dtype: Any, *_: Any, **__: Any) -> ObjectArray:
-        """The array in another type."""
+        """Convert the array to another type."""
         target = np.dtype(dtype)
         if target == self.dtype:
             return self
         return self.like(map_cells(lambda c: self.domain.convert(c, self.dtype, target), self.cells), target)
 
     def apply(self, name: str, *others: Any) -> ObjectArray:
-        """The result of a ufunc, or of a function that is `known_as` a name, on this array and others."""
+        """Apply a ufunc, or a function that is `known_as` a name, to this array and others."""
         return _applied(self, name, self, *others)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -168,7 +168,7 @@ class ObjectArray(NDArrayOperatorsMixin):
         if target is None:
             return found
         if not isinstance(target, ObjectArray):
-            raise NotSupported(f"{name} into an array of numbers")
+            raise NotSupported(f"{name} cannot write into an array of numbers")
         target[...] = found
         return target
 
@@ -194,7 +194,7 @@ for _name in (
 
 
 def known_as(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Name a function of arrays, elementwise, that domains may know in place of its formula."""
+    """Name an elementwise function of arrays, which domains may know instead of its formula."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
@@ -209,19 +209,19 @@ def known_as(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def one_cell(cell: Any) -> Cells:
-    """An array of rank 0 that holds an object."""
+    """An array of rank 0 that contains an object."""
     found = np.empty((), object)
     found[()] = cell
     return found
 
 
 def cells_of(value: Any) -> Cells:
-    """The cells of an array, or the numbers of a plain one."""
+    """The cells of an array, or the numbers of a plain array."""
     return value.cells if isinstance(value, ObjectArray) else np.asarray(value).astype(object)
 
 
 def map_cells(function: Callable[..., Any], *arrays: Any) -> Cells:
-    """A function of the cells at each place of arrays that broadcast."""
+    """Apply a function to the cells at each position of broadcast arrays."""
     found = np.empty(np.broadcast_shapes(*(np.shape(a) for a in arrays)), object)
     if found.size:
         found[...] = np.frompyfunc(function, len(arrays), 1)(*arrays)
@@ -229,14 +229,14 @@ def map_cells(function: Callable[..., Any], *arrays: Any) -> Cells:
 
 
 def _known(index: Any) -> Any:
-    """An index of numbers. Raises NotSupported."""
+    """An index that consists of numbers. Raises NotSupported."""
     if isinstance(index, tuple):
         return tuple(map(_known, cast("tuple[Any, ...]", index)))
     return index.numbers() if isinstance(index, ObjectArray) else index
 
 
 def _raw(value: Any) -> Any:
-    """An argument of a function that moves cells, with cells for arrays."""
+    """An argument of a function that moves cells, with arrays replaced by their cells."""
     if isinstance(value, list | tuple):
         return type(cast("list[Any]", value))(map(_raw, cast("list[Any]", value)))
     return value.cells if isinstance(value, ObjectArray) else value
@@ -263,11 +263,11 @@ def _axes(axis: Axes, rank: int) -> tuple[int, ...]:
 
 
 NEUTRAL: Mapping[str, Any] = {"add": 0, "multiply": 1, "logical_and": True, "logical_or": False}
-"""The results of reductions of nothing."""
+"""The results of reductions over no elements."""
 
 
 def _reduced(like: ObjectArray, name: str, x: Any, axis: Axes = 0, **options: Any) -> ObjectArray:
-    """The cells along axes combined from the first on; `initial` counts where there is none, as it is neutral."""
+    """Combine the cells along axes from the first; `initial` is used if there are none, because it is neutral."""
     axes = _axes(axis, x.ndim)
     rows = np.moveaxis(cells_of(x), axes, range(len(axes)))
     rows = rows.reshape(-1, *rows.shape[len(axes) :]) if rows.size else rows.reshape(0, *rows.shape[len(axes) :])
@@ -317,7 +317,7 @@ def _where(like: ObjectArray, condition: Any, a: Any, b: Any) -> ObjectArray:
 
 
 def _filled(like: ObjectArray, x: Any, value: Any, dtype: Any = None, *, shape: Any = None, **_: Any) -> ObjectArray:
-    """An array like `x` of one cell, or of one number."""
+    """An array like `x` filled with one cell or number."""
     cells = np.empty(x.shape if shape is None else shape, object)
     cells.fill(cells_of(value).reshape(-1)[0])
     return like.like(cells, x.dtype if dtype is None else dtype)
@@ -375,7 +375,7 @@ def _variance(x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Any
 
 
 FORMULAS: Mapping[Any, Callable[..., Any]] = {np.clip: _clip, np.var: _variance}
-"""Functions in terms of others, on any array type of NumPy's protocols."""
+"""Functions expressed by others, for any array type of NumPy's protocols."""
 FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     np.all: _reduction("logical_and"),
     np.any: _reduction("logical_or"),

@@ -1,4 +1,4 @@
-"""Queries on the operands of an op, from recorded facts only; they raise MatchFailure for unknown ones."""
+"""Queries on the operands of an op, from recorded facts only; they raise MatchFailure for unknown facts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..ir.op_schemas import input_names
 from ..ir.values import Value
 
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
-"""Bounds for the end of an axis of unknown extent (operator Slice); no extent reaches the smaller one."""
+"""Values that mean the end of an axis of unknown extent (operator Slice); no extent reaches the smaller one."""
 
 INVALID_OPERAND_ERRORS = (ArithmeticError, AttributeError, IndexError, TypeError, ValueError)
-"""Errors of inference on operands and attributes that the operator does not allow, such as an axis beyond the rank."""
+"""Errors of inference for operands and attributes that the operator does not allow, such as an axis beyond the rank."""
 
 PartialElements = Sequence[SymInt | None]
-"""Elements, some of them unknown."""
+"""Elements, some of which may be unknown."""
 
 
 def input_shape(op: Op, index: int = 0) -> Shape:
@@ -31,7 +31,7 @@ def input_shape(op: Op, index: int = 0) -> Shape:
 
 
 def input_dims(op: Op) -> tuple[SymInt, ...]:
-    """The dims of the first input, none of them unknown."""
+    """The dims of the first input, all of which must be known."""
     shape = input_shape(op)
     dims = tuple(d for d in shape if d is not None)
     require(len(dims) == len(shape), "a dim is unknown")
@@ -39,15 +39,15 @@ def input_dims(op: Op) -> tuple[SymInt, ...]:
 
 
 def full_perm(perm: Sequence[int] | None, rank: int) -> list[int]:
-    """The `perm` of a Transpose of `rank` dims: all axes in reverse by default.
+    """The `perm` of a Transpose with `rank` dims; by default, all axes in reverse order.
 
-    An empty one is the default in onnx.reference.
+    An empty one means the default in onnx.reference.
     """
     return [int(i) for i in perm or range(rank)[::-1]]
 
 
 def queried_dims(op: Op) -> Shape:
-    """The dims that a Shape gives: those from `start` to `end`, attributes since opset 15."""
+    """The dims that a Shape returns: those from `start` to `end`, attributes since opset 15."""
     return input_shape(op)[slice(int(op.attr("start", 0)), op.attr("end"))]
 
 
@@ -61,12 +61,12 @@ def input_elements(op: Op, index: int) -> Elements:
 
 
 def recorded_elements(value: Value) -> Elements | None:
-    """The elements of a value, as far as they are recorded."""
+    """The elements of a value, if recorded."""
     return value.tensor.elements if value.tensor is not None else value.elements
 
 
 def attribute_or_input(op: Op, name: str) -> Any:
-    """An attribute, or as a Value the input that took its place in a later opset; None if omitted."""
+    """An attribute, or as a Value the input that replaced it in a later opset; None if omitted."""
     spec, names = op.schema, input_names(op.type, op.domain, op.version)
     if spec is not None and name not in spec.attributes and name in names:
         return op.input(names.index(name))
@@ -74,7 +74,7 @@ def attribute_or_input(op: Op, name: str) -> Any:
 
 
 def list_elements(op: Op, name: str) -> Elements | None:
-    """The elements of a list of integers, symbolic if computed, from an attribute or input; None if omitted."""
+    """The integers in an attribute or input, symbolic if computed; None if omitted."""
     given = attribute_or_input(op, name)
     if not isinstance(given, Value):
         return None if given is None else tuple(given)
@@ -101,15 +101,15 @@ def normalized_axis(op: Op, rank: int, default: int = 0) -> int:
 
 
 def normalize_axes(axes: list[int], rank: int) -> list[int]:
-    """Axes counted from the front, in their order, each once."""
+    """The axes as nonnegative numbers, in their order; duplicates are declined."""
     require(all(-rank <= a < rank for a in axes), f"axes {axes} do not fit rank {rank}")
     found = [a % rank for a in axes]
-    require(len(set(found)) == len(found), f"an axis of {axes} is named twice")
+    require(len(set(found)) == len(found), f"axes {axes} are not distinct")
     return found
 
 
 def slice_bounds(op: Op, rank: int) -> dict[int, tuple[SymInt, SymInt, int]]:
-    """Start, end and step of a Slice, by axis (attributes before opset 10, inputs since)."""
+    """The start, end and step of a Slice by axis (attributes before opset 10, then inputs)."""
     starts, ends = list_elements(op, "starts") or (), list_elements(op, "ends") or ()
     axes, steps = integer_list(op, "axes"), integer_list(op, "steps") or [1] * len(starts)
     axes = list(range(len(starts))) if axes is None else normalize_axes(axes, rank)
@@ -118,7 +118,7 @@ def slice_bounds(op: Op, rank: int) -> dict[int, tuple[SymInt, SymInt, int]]:
 
 
 def pad_amounts(op: Op, rank: int) -> list[SymInt]:
-    """The elements that a Pad adds before each of `rank` axes, and then after each."""
+    """The number of elements that a Pad adds before each of `rank` axes, then those after each."""
     amounts = list_elements(op, "paddings" if op.version < 2 else "pads") or ()
     axes = integer_list(op, "axes")
     padded = list(range(rank)) if axes is None else normalize_axes(axes, rank)
@@ -130,8 +130,8 @@ def pad_amounts(op: Op, rank: int) -> list[SymInt]:
 
 
 def slice_range(extent: int, start: int, end: int, step: int) -> range | None:
-    """The indices that a Slice selects (operator Slice); None where ONNX and onnxruntime disagree on the end."""
-    if step < 0 and end in {INT32_MAX, INT64_MAX}:  # in ONNX a number, in onnxruntime the open end
+    """The indices that a Slice selects (operator Slice); None if ONNX and onnxruntime disagree on the end."""
+    if step < 0 and end in {INT32_MAX, INT64_MAX}:  # a number in ONNX, but the open end in onnxruntime
         return None
     low, high = (0, extent) if step > 0 else (-1, extent - 1)
     first = min(max(start + extent * (start < 0), 0), high)

@@ -21,7 +21,7 @@ QUANTIZATION = Family()
 
 
 def _spread(v: Array, x: Array, axis: int, block: int) -> Array:
-    """Scales or zero points of a tensor, an axis or blocks along an axis, shaped to broadcast to `x`."""
+    """Reshape scales or zero points of a tensor, an axis, or blocks along an axis to broadcast to `x`."""
     if v.size == 1 and v.ndim <= 1:
         return v.reshape(())
     axis %= max(x.ndim, 1)
@@ -31,7 +31,7 @@ def _spread(v: Array, x: Array, axis: int, block: int) -> Array:
 
 
 def saturated(numbers: Array, element_type: int, *, saturate: bool = True) -> Array:
-    """Whole numbers, or any numbers for 8-bit floats, as codes of a type, saturated to its range."""
+    """Convert integers, or any numbers for 8-bit floats, to codes of a type, saturated to its range."""
     limits = integer_range(element_type)
     if limits is None:
         return cast(numbers, element_type, saturate=saturate)
@@ -45,7 +45,7 @@ def quantize(
     x: Array, scale: Array, zero: Array | None = None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0,
     saturate: int = 1, input_types: Sequence[int],
 ) -> Array:  # fmt: skip
-    """Codes of numbers (operator QuantizeLinear)."""
+    """Convert numbers to codes (operator QuantizeLinear)."""
     kind = (0 if zero is None else type_at(input_types, 2)) or output_dtype or TensorProto.UINT8
     codes = x.astype(np.float64) / _spread(scale, x, axis, block_size)
     if integer_range(kind) is not None:
@@ -57,7 +57,7 @@ def quantize(
 
 @QUANTIZATION.operator("DequantizeLinear", T.SAME_SHAPE | T.EMPTY_SAFE | T.HAS_AXIS | T.LINEAR_TIME | T.ROUNDS_ONCE)
 def dequantize(x: Array, scale: Array, zero: Array | None = None, *, axis: int = 1, block_size: int = 0) -> Array:
-    """Numbers of codes (operator DequantizeLinear)."""
+    """Convert codes to numbers (operator DequantizeLinear)."""
     codes = x.astype(np.float64)
     if zero is not None:
         codes = codes - _spread(zero.astype(np.float64), x, axis, block_size)
@@ -66,7 +66,7 @@ def dequantize(x: Array, scale: Array, zero: Array | None = None, *, axis: int =
 
 @QUANTIZATION.operator("DynamicQuantizeLinear", T.SAME_SHAPE | T.EMPTY_SAFE | T.JUMPS | T.LINEAR_TIME)
 def quantize_dynamically(x: Array) -> tuple[Array, Array, Array]:
-    """Codes of 8 bits, their scale and zero point (operator DynamicQuantizeLinear)."""
+    """Convert numbers to 8-bit codes, with their scale and zero point (operator DynamicQuantizeLinear)."""
     low, high = min(float(x.min(initial=0)), 0.0), max(float(x.max(initial=0)), 0.0)
     scale = (high - low) / 255 or 1.0
     zero = np.clip(np.rint(-low / scale), 0, 255)
@@ -80,7 +80,7 @@ def _shapes_of_dynamic_codes(op: Op) -> list[Shape]:
 
 
 def _shifted(x: Array, zero: Array | None, *, by_row: bool = False) -> Array:
-    """Codes less their zero point, exact in float64; a vector of them is by row, or by column."""
+    """Subtract the zero point from codes, exactly in float64; a vector applies by row or by column."""
     if zero is None:
         return x.astype(np.float64)
     z = zero.astype(np.float64)

@@ -48,7 +48,7 @@ def _activations(names: Sequence[str], alphas: list[float], betas: list[float]) 
     made: list[Activation] = []
     for name in map(str.lower, names):
         a, b = DEFAULT_PARAMETERS.get(name, (0.0, 0.0))
-        if name in DEFAULT_PARAMETERS:  # the lists have entries for activations with parameters only
+        if name in DEFAULT_PARAMETERS:  # the lists only have entries for activations with parameters
             a = alphas.pop(0) if alphas else a
         if name in {"affine", "scaledtanh", "hardsigmoid"}:
             b = betas.pop(0) if betas else b
@@ -57,7 +57,7 @@ def _activations(names: Sequence[str], alphas: list[float], betas: list[float]) 
 
 
 class _Weights(NamedTuple):
-    """Weights and activations of one direction, and `clip` of the inputs of activations."""
+    """Weights and activations of one direction, and `clip` for the inputs of activations."""
 
     w: Array
     r: Array
@@ -67,7 +67,7 @@ class _Weights(NamedTuple):
     clip: float | None
 
     def clipped(self, x: Array) -> Array:
-        """The input of an activation."""
+        """Clip the input of an activation."""
         return x if self.clip is None else np.clip(x, -self.clip, self.clip)
 
 
@@ -104,7 +104,7 @@ def _recurrent(
     activation_alpha: Sequence[float] = (), activation_beta: Sequence[float] = (), clip: float | None = None,
     **_: Any,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """The states after each step, and the last ones, of a network with a `step` and `initial` states.
+    """The states after each step, and the last states, of a network with a `step` and `initial` states.
 
     `defaults` are the activations of a direction.
     """
@@ -126,7 +126,7 @@ def _recurrent(
         is_backward = direction == "reverse" or d == 1
         for t in range(steps):
             active = (t < ends).reshape(-1, 1)
-            # Backwards, a sequence begins at its own end.
+            # In reverse direction, a sequence begins at its own end.
             at = np.where(t < ends, ends - 1 - t, 0) if is_backward else np.full(batch, t)
             now = step(k, x[at, np.arange(batch)], state, *extra)
             state = tuple(np.where(active, new, old) for new, old in zip(now, state, strict=True))
@@ -171,7 +171,7 @@ def _lstm(
 @RECURRENT.shapes("GRU LSTM RNN")
 def _shapes_of_states(op: Op) -> list[Shape]:
     x, hidden = input_shape(op), op.attr("hidden_size")
-    require(len(x) == 3, "its input is no batch of sequences")
+    require(len(x) == 3, "its input is not a batch of sequences")
     directions = 2 if op.attr("direction", "forward") == "bidirectional" else 1
     if op.attr("layout", 0):
         batch, steps, _ = x

@@ -23,7 +23,7 @@ SEARCH = T.QUERIES | T.DATA_DEPENDENT | T.EMPTY_SAFE | T.HAS_AXIS | T.JUMPS
 
 
 def axes_of(axes: Any, rank: int) -> Axes | None:
-    """The axes of an input or attribute, counted from 0; None where there is neither."""
+    """The nonnegative axes in an input or attribute; None if there is neither."""
     return None if axes is None else tuple(int(axis) % max(rank, 1) for axis in np.reshape(axes, -1).tolist())
 
 
@@ -77,7 +77,7 @@ def _log_sum(x: Array, axes: Axes) -> Array:
 
 
 def _reducing(function: Reduction) -> Callable[..., Array]:
-    """The meaning of a function of an array and the axes that it keeps with extent 1."""
+    """The meaning for a function of an array and of the axes that it keeps with extent 1."""
 
     def reduced(x: Array, axes: Any = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Array:
         chosen = axes_of(axes, x.ndim)
@@ -109,7 +109,7 @@ MAX_EXACT_INTEGER = 2**53  # of float64
 
 
 def _stays_within(magnitude: np.ufunc) -> Callable[..., bool]:
-    """Whether no result of a reduction of integers is too large; `magnitude` of the elements bounds it.
+    """Test that no result of an integer reduction is too large; it is bounded by `magnitude` of the elements.
 
     onnxruntime 1.31 computes some of them in float64, and saturates.
     """
@@ -200,7 +200,7 @@ REDUCTION.declare(
 )
 def _top_k(x: Array, k: Any, *, axis: int = -1, largest: int = 1) -> tuple[Array, Array]:
     count, axis = int(np.reshape(k, -1)[0]), axis % x.ndim
-    # Equal elements stay in the order of their indices.
+    # Equal elements are ordered by their indices.
     if largest:
         order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
     else:

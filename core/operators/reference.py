@@ -1,6 +1,6 @@
-"""Operators as `onnx.reference` computes them, where it is right in each version and computes in float64.
+"""Operators computed by `onnx.reference`, if it is correct in all versions and computes in float64.
 
-Operators on strings and on signals are declared here.
+Operators on strings and signals are declared here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def run_node(node: onnx.NodeProto, version: int, *inputs: Any) -> tuple[Any, ...
 
 
 def by_reference(*inputs: Any, node: onnx.NodeProto, version: int) -> tuple[Any, ...]:
-    """The outputs of the operator of a node: the meaning of operators that are evaluated here."""
+    """Compute the outputs of a node's operator: the meaning of operators evaluated here."""
     return run_node(node, version, *inputs)
 
 
@@ -71,10 +71,10 @@ def normalize_strings(
 ) -> Array:
     """The strings of an array of shape (n) or (1, n) without stop words, in one letter case; [""] if none is left.
 
-    As in onnxruntime, each character becomes one, and the letter case of the result decides which words are the same,
-    or lower case. `onnx.reference` also removes accents, empty strings and words within a string, compares some letter
-    cases wrongly, and sets the locale of the process. Raises ValueError for other shapes, and NotImplementedError for
-    Turkic locales, in which "i" has another upper case.
+    As in onnxruntime, each character is converted to one character, and words are compared in the letter case of the
+    result, or in lower case. `onnx.reference` also removes accents, empty strings and words within a string, compares
+    some letter cases wrongly, and sets the locale of the process. Raises ValueError for other shapes, and
+    NotImplementedError for Turkic locales, in which "i" has another upper case.
     """
     if locale[:2] in {"az", "tr"}:
         raise NotImplementedError(f"letter cases of the locale {locale}")

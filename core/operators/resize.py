@@ -26,7 +26,7 @@ RESIZE = Family()
 
 
 class _Axis(NamedTuple):
-    """One axis: extents before and after, the scale in float32, and the region of interest."""
+    """An axis: extents before and after, the scale in float32, and the region of interest."""
 
     size: int
     new_size: int
@@ -34,9 +34,9 @@ class _Axis(NamedTuple):
     roi: tuple[float, float]
 
     def coordinates(self, mode: str, dtype: type[np.floating[Any]]) -> Array:
-        """The places in the input of the new elements (operator Resize, coordinate_transformation_mode).
+        """The positions in the input of the new elements (operator Resize, coordinate_transformation_mode).
 
-        Those of the nearest elements are computed in float32, as a half may become another one.
+        For nearest elements, they are computed in float32, because the rounding of a half may depend on it.
         """
         n, m, scale, at = self.size, self.new_size, dtype(self.scale), np.arange(self.new_size).astype(dtype)
         half, one = dtype(0.5), dtype(1)
@@ -66,7 +66,7 @@ ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {
 
 
 class _Interpolation(NamedTuple):
-    """The attributes of a Resize of these names; without a `nearest_mode` the nearest element is as at opset 10."""
+    """The attributes of a Resize with these names; without `nearest_mode`, the nearest element is as at opset 10."""
 
     mode: str
     transform: str
@@ -85,7 +85,7 @@ def _nearest(how: _Interpolation, axis: _Axis) -> Array:
 
 
 def _cubic(x: Array, a: float) -> Array:
-    """The cubic convolution kernel of a parameter (Keys 1981)."""
+    """The cubic convolution kernel for a parameter (Keys 1981)."""
     x = np.abs(x)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     return np.where(x <= 1, near, np.where(x < 2, ((x - 5) * x + 8) * x * a - 4 * a, 0))
@@ -131,7 +131,7 @@ def _interpolated(how: _Interpolation, x: Array, axes: Mapping[int, _Axis]) -> A
 
 
 def _sizes(policy: str, extents: list[int], sizes: list[int]) -> tuple[list[int], list[np.float32]]:
-    """The new extents and scales of given sizes."""
+    """The new extents and scales for given sizes."""
     scales = [np.float32(m) / np.float32(n) for m, n in zip(sizes, extents, strict=True)]
     if policy != "stretch":
         scale = min(scales) if policy == "not_larger" else max(scales)
@@ -186,7 +186,7 @@ def _upsample(
 
 @RESIZE.shapes("Resize Upsample")
 def _shape_of_resize(op: Op) -> list[Shape]:
-    """Resize and Upsample to sizes or by integer scales."""
+    """The shape for Resize and Upsample to sizes, or by integer scales."""
     x = input_shape(op)
     names = input_names(op.type, op.domain, op.version)
     sizes, scales = (op.input(names.index(name)) if name in names else None for name in ("sizes", "scales"))
@@ -238,7 +238,7 @@ class _SampledAxis(NamedTuple):
     padding: str
 
     def reflected(self, at: Array) -> Array:
-        """Positions reflected at the borders till they are within."""
+        """Reflect positions at the borders until they are inside."""
         length = self.high - self.low
         if length == 0:
             return np.full(at.shape, self.low)
@@ -246,7 +246,7 @@ class _SampledAxis(NamedTuple):
         return np.where((at < self.low) | (at > self.high), self.low + np.minimum(beyond, 2 * length - beyond), at)
 
     def elements(self, at: Array) -> tuple[Array, Array]:
-        """The indices of whole positions, and whether there is an element."""
+        """The indices of integer positions, and whether an element exists there."""
         inside = (at >= 0) & (at < self.extent)
         moved = np.trunc(self.reflected(at)) if self.padding == "reflection" else at
         index = np.clip(np.nan_to_num(moved), 0, self.extent - 1).astype(np.int64)
@@ -254,7 +254,7 @@ class _SampledAxis(NamedTuple):
 
 
 def _taps(mode: str, at: Array) -> list[tuple[Array, Array]]:
-    """The whole positions beside each position along an axis, with their weights."""
+    """The integer positions around each position along an axis, with their weights."""
     if mode == "nearest":
         return [(at, np.ones_like(at))]
     first = np.floor(at)

@@ -1,6 +1,6 @@
-"""Functions of elements that are expressions of the model's symbols: small integers and booleans, of rank 0 or 1.
+"""Functions of elements that are expressions of the model's symbols: small integers and booleans of rank 0 or 1.
 
-Integers count as unbounded. Booleans are 0 and 1.
+Integers are treated as unbounded. Booleans are 0 and 1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def elementwise(function: Callable[..., SymInt | None]) -> ElementFunction:
 
 
 def folded(function: BinaryFunction) -> ElementFunction:
-    """An elementwise operator that combines its operands, two or more, one after the other."""
+    """An elementwise operator that combines two or more operands in sequence."""
 
     def of_all(first: SymInt, *others: SymInt) -> SymInt | None:
         out: SymInt | None = first
@@ -44,14 +44,14 @@ def folded(function: BinaryFunction) -> ElementFunction:
 
 
 def truncated_divide(a: SymInt, b: SymInt) -> SymInt | None:
-    """Div of integers, which rounds towards zero: floor division where nothing is negative."""
+    """Integer division (Div), rounded towards zero: floor division if nothing is negative."""
     if isinstance(a, int) and isinstance(b, int) and b:
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     return sym.floor_divide(a, b) if is_known_nonnegative(a) and is_known_nonnegative(b) else None
 
 
 def remainder(a: SymInt, b: SymInt) -> SymInt | None:
-    """Mod, with and without fmod: both agree where nothing is negative."""
+    """Mod, with and without fmod, which agree if nothing is negative."""
     quotient = truncated_divide(a, b) if is_known_nonnegative(a) and is_known_nonnegative(b) else None
     return None if quotient is None else sym.subtract(a, sym.multiply(quotient, b))
 
@@ -62,26 +62,26 @@ def absolute(x: SymInt) -> SymInt | None:
 
 
 def less(a: SymInt, b: SymInt) -> int | None:
-    """Whether a < b; None if it is unknown."""
+    """Whether a < b; None if unknown."""
     if is_known_le(sym.add(a, 1), b):
         return 1
     return 0 if is_known_le(b, a) else None
 
 
 def equal(a: SymInt, b: SymInt) -> int | None:
-    """Whether a == b; None if it is unknown."""
+    """Whether a == b; None if unknown."""
     if a == b:
         return 1
     return 0 if 1 in {less(a, b), less(b, a)} else None
 
 
 def negation(x: SymInt | None) -> SymInt | None:
-    """The other truth value."""
+    """The negated truth value."""
     return 1 - x if isinstance(x, int) else None
 
 
 def logical(deciding: int) -> ElementFunction:
-    """And or Or: an operand `deciding` gives the result; the other truth value leaves it to the other operand."""
+    """And or Or: an operand equal to `deciding` determines the result; otherwise it is the other operand."""
 
     def of_two(a: SymInt, b: SymInt) -> SymInt | None:
         if deciding in {a, b}:
@@ -92,19 +92,19 @@ def logical(deciding: int) -> ElementFunction:
 
 
 def choice(condition: SymInt, a: SymInt, b: SymInt) -> SymInt | None:
-    """`a` where the condition holds, else `b`."""
+    """`a` if the condition holds, otherwise `b`."""
     if a == b:
         return a
     return (a if condition else b) if isinstance(condition, int) else None
 
 
 def reduction(function: Callable[[SymInt, SymInt], SymInt], *identity: SymInt) -> ElementFunction:
-    """A reduction of a vector over its one axis; of an empty one only where there is an `identity`."""
+    """The reduction of a vector over its only axis; an empty one requires an `identity`."""
 
     def apply(op: Op) -> list[PartialElements]:
         source, axes = input_elements(op, 0), integer_list(op, "axes")
         over_it = not op.attr("noop_with_empty_axes", 0) if not axes else axes in ([0], [-1])
-        require(len(input_shape(op)) == 1 and over_it, "it reduces nothing")
+        require(len(input_shape(op)) == 1 and over_it, "it does not reduce the axis")
         require(source or identity, "there is nothing to reduce")
         return [[reduce(function, source or identity)]]
 

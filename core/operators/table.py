@@ -1,4 +1,4 @@
-"""All declared operators, and queries of their facts."""
+"""All declared operators, and queries on their facts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ UNKNOWN = Operator()
 
 
 def find_meaning(domain: str, op_type: str) -> Meaning | None:
-    """A function of an `OperatorCall` and the inputs that evaluates an operator, or None where there is none."""
+    """A function that evaluates an operator from an `OperatorCall` and the inputs; None if there is none."""
     operator = DOMAINS.get(domain, {}).get(op_type)
     return operator.run if operator is not None and operator.meanings else None
 
@@ -60,12 +60,12 @@ def ops_with(traits: Trait, domain: str = "") -> frozenset[str]:
 
 @cache
 def _trait_bits(domain: str) -> Mapping[str, int]:
-    """The traits of each operator of a domain as a number: an Enum computes it at each access."""
+    """The traits of each operator in a domain as a number, because an Enum would compute it at each access."""
     return {op_type: row.traits.value for op_type, row in DOMAINS[domain].items()}
 
 
 def moved_inputs(node: onnx.NodeProto) -> Collection[int]:
-    """The inputs of a node of the standard domain whose elements it moves and never computes with; none if it does."""
+    """The inputs of a standard node whose elements it only moves; empty if it also computes with them."""
     if node.op_type not in MOVING or any(a.name == "reduction" and a.s not in (b"", b"none") for a in node.attribute):
         return ()
     data = data_inputs(node.op_type)
@@ -73,23 +73,23 @@ def moved_inputs(node: onnx.NodeProto) -> Collection[int]:
 
 
 def data_inputs(op_type: str) -> Container[int]:
-    """The inputs of an operator of the standard domain whose elements appear, nearly unchanged, in its outputs."""
+    """The inputs of a standard operator whose elements are, almost unchanged, in its outputs."""
     return OPERATORS.get(op_type, UNKNOWN).data
 
 
 def roles(op_type: str) -> Mapping[int, str]:
-    """The roles of the inputs of an operator of the standard domain, by index."""
+    """The roles of the inputs of a standard operator, by index."""
     return OPERATORS.get(op_type, UNKNOWN).roles
 
 
 @cache
 def inputs_by_axis(op_type: str) -> tuple[int, ...]:
-    """The inputs of an operator of the standard domain that have one element, or two, for each axis of a tensor."""
+    """The inputs of a standard operator that have one or two elements for each axis of a tensor."""
     return tuple(i for i, role in OPERATORS.get(op_type, UNKNOWN).roles.items() if role in BY_AXIS)
 
 
 def ops_with_role(role: str) -> frozenset[str]:
-    """The operators of which some input has the role."""
+    """The operators that have an input with the role."""
     return frozenset(op_type for op_type, row in OPERATORS.items() if role in row.roles.values())
 
 
@@ -97,5 +97,5 @@ MOVING = ops_with(Trait.MOVES_DATA) | ops_with(Trait.PLACES)
 BY_AXIS = frozenset({
     "axes", "end", "extent", "factors", "new axes", "pads", "scales", "start", "step", "stretch", "unit axes",
 })  # fmt: skip
-"""The roles of inputs with elements by axis; of some operators they are single numbers."""
-PAD_VALUE = 2  # the input of a Pad that fills new places
+"""The roles of inputs with elements by axis; for some operators, they are single numbers."""
+PAD_VALUE = 2  # the input of a Pad with the value of new elements

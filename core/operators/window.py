@@ -38,7 +38,7 @@ class Windows(NamedTuple):
     counts: tuple[int, ...]
 
     def padded(self, x: Array, value: float) -> Array:
-        """`x` with `value` around its spatial dims, at the end as far as the last window goes."""
+        """Pad the spatial dims of `x` with `value`; at the end, up to the end of the last window."""
         spatial = x.shape[2:]
         widths = [(0, 0), (0, 0)]
         for i, n in enumerate(spatial):
@@ -50,7 +50,7 @@ class Windows(NamedTuple):
         return np.pad(x, widths, constant_values=np.asarray(value, x.dtype))
 
     def positions(self) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-        """The positions in the kernel, each with the slices of the elements there in all windows."""
+        """Yield the positions in the kernel, with the slices of the elements at that position in all windows."""
         for at in product(*map(range, self.kernel)):
             starts = [p * d for p, d in zip(at, self.dilations, strict=True)]
             spans = zip(starts, self.counts, self.strides, strict=True)
@@ -61,7 +61,7 @@ def windows_of(
     spatial: Integers, kernel_shape: Integers, *, strides: Integers = (), dilations: Integers = (),
     pads: Integers = (), auto_pad: str = "NOTSET", ceil_mode: int = 0,
 ) -> Windows:  # fmt: skip
-    """The windows that attributes of these names give over spatial extents (operators Conv and AveragePool)."""
+    """The windows over spatial extents for these attributes (operators Conv and AveragePool)."""
     rank = len(spatial)
     strides, dilations = tuple(strides) or (1,) * rank, tuple(dilations) or (1,) * rank
     reach = [(k - 1) * d + 1 for k, d in zip(kernel_shape, dilations, strict=True)]
@@ -76,18 +76,18 @@ def windows_of(
     for n, (low, high), k, s in zip(spatial, around, reach, strides, strict=True):
         count, rest = divmod(n + low + high - k, s)
         if ceil_mode and rest and (count + 1) * s < n + low:
-            count += 1  # a window more, unless it would begin in the pads at the end
+            count += 1  # one more window, unless it would begin in the padding at the end
         counts.append(max(count + 1, 0))
     return Windows(tuple(kernel_shape), strides, dilations, tuple(around), tuple(counts))
 
 
-MAX_COLUMNS = 1 << 20  # elements of the windows of a convolution, one beside the other
+MAX_COLUMNS = 1 << 20  # elements in all windows of a convolution, for a single product
 
 
 def convolve(x: Array, w: Array, *, group: int = 1, kernel_shape: Integers = (), **settings: Any) -> Array:
     """The convolution of x (N, C, ...) with w (M, C / group, ...), with `settings` of `windows_of`.
 
-    It is one product of matrices for small ones, and one for each position of w for others, which takes less memory.
+    Small convolutions are one matrix product; others are one for each position of w, which takes less memory.
     """
     windows = windows_of(x.shape[2:], w.shape[2:], **settings)
     n, m, c = x.shape[0], w.shape[0], w.shape[1]
@@ -119,7 +119,7 @@ def _shape_of_conv(op: Op) -> list[Shape]:
 
 
 def convolution_shape(op: Op, weights: int = 1) -> Shape:
-    """The shape that an op like Conv gives, whose filter is the input at `weights`."""
+    """The result shape of an op like Conv, whose filter is the input at `weights`."""
     x, w = _convolution_shapes(op, weights)
     return (x[0], w[0], *_window_extents(op, x[2:], w[2:]))
 
@@ -127,12 +127,12 @@ def convolution_shape(op: Op, weights: int = 1) -> Shape:
 def _convolution_shapes(op: Op, weights: int = 1) -> tuple[Shape, Shape]:
     """The shapes of the input and of the filter."""
     x, w = input_shape(op), input_shape(op, weights)
-    require(len(x) == len(w) > 2, "the filter has another rank")
+    require(len(x) == len(w) > 2, "the rank of the filter differs")
     return x, w
 
 
 def _window_extents(op: Op, extents: Shape, kernels: Shape) -> list[Dim]:
-    """The output extents of windows of the sizes `kernels`."""
+    """The output extents for windows of sizes `kernels`."""
     is_same = op.attr("auto_pad", "NOTSET") in SAME_PADDING
     out: list[Dim] = []
     for extent, kernel, stride, dilation, padding in _windows(op, extents, kernels):
@@ -143,14 +143,14 @@ def _window_extents(op: Op, extents: Shape, kernels: Shape) -> list[Dim]:
             continue
         span = sym.add(extent, padding - dilation * (kernel - 1) - 1)
         left = sym.floor_divide(span, stride)
-        # Of a last window that is not full, versions of ONNX and onnxruntime disagree where it lies in the padding.
+        # Versions of ONNX and onnxruntime disagree on where an incomplete last window lies in the padding.
         is_whole = not op.attr("ceil_mode", 0) or stride == 1 or (isinstance(span, int) and span % stride == 0)
         out.append(sym.add(left, 1) if left is not None and is_whole else None)
     return out
 
 
 def _windows(op: Op, extents: Shape, kernels: Shape) -> Iterable[tuple[Dim, Dim, int, int, int]]:
-    """Extent, kernel, stride, dilation and padding at both ends of each spatial axis."""
+    """Yield extent, kernel, stride, dilation and padding at both ends for each spatial axis."""
     n = len(extents)
     strides, dilations = op.attr("strides") or [1] * n, op.attr("dilations") or [1] * n
     pads = op.attr("pads") if op.attr("auto_pad", "NOTSET") != "VALID" else None
@@ -224,7 +224,7 @@ def _shape_of_conv_transpose(op: Op) -> list[Shape]:
     out: list[Dim] = [None] * spatial
     if stated := op.attr("output_shape"):
         out = list(stated[-spatial:])
-    elif op.attr("auto_pad", "NOTSET") not in SAME_PADDING:  # of which versions of ONNX and onnxruntime disagree
+    elif op.attr("auto_pad", "NOTSET") not in SAME_PADDING:  # versions of ONNX and onnxruntime disagree on this
         extra = op.attr("output_padding") or [0] * spatial
         for i, (extent, kernel, stride, dilation, padding) in enumerate(_windows(op, x[2:], w[2:])):
             if extent is not None and isinstance(kernel, int):
@@ -280,12 +280,12 @@ def _lp_pool(x: Array, *, p: float = 2, **settings: Any) -> Array:
 
 @WINDOW.shapes("AveragePool LpPool MaxPool")
 def _shape_of_pool(op: Op) -> list[Shape]:
-    """AveragePool, MaxPool and LpPool."""
+    """The shape for AveragePool, MaxPool and LpPool."""
     x, kernel = input_shape(op), tuple(op.attr("kernel_shape") or ())
-    require(kernel and len(x) == len(kernel) + 2, "its window has another rank")
+    require(kernel and len(x) == len(kernel) + 2, "the rank of its window differs")
     if op.attr("auto_pad", "NOTSET") in SAME_PADDING and any(d != 1 for d in op.attr("dilations") or ()):
-        return [(*x[:2], *[None] * len(kernel))] * 2  # onnxruntime pads as if nothing were dilated
-    return [(*x[:2], *_window_extents(op, x[2:], kernel))] * 2  # MaxPool gives indices too
+        return [(*x[:2], *[None] * len(kernel))] * 2  # onnxruntime ignores dilations for padding
+    return [(*x[:2], *_window_extents(op, x[2:], kernel))] * 2  # MaxPool also returns indices
 
 
 def _image_axes(x: Array) -> tuple[int, ...]:
@@ -311,7 +311,7 @@ def _global_lp_pool(x: Array, *, p: float = 2) -> Array:
 @WINDOW.shapes("GlobalAveragePool GlobalLpPool GlobalMaxPool")
 def _shape_of_global_pool(op: Op) -> list[Shape]:
     x = input_shape(op)
-    require(len(x) > 1, "it has no images")
+    require(len(x) > 1, "its input has no channels")
     return [(*x[:2], *[1] * len(x[2:]))]
 
 

@@ -1,4 +1,4 @@
-"""Backends that run models: engines, by default onnxruntime without optimizations, and `onnx.reference`."""
+"""Backends that run models: engines (by default, onnxruntime without optimizations), and `onnx.reference`."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 Arrays = Mapping[str, Any]
 LOAD_TIMEOUT = 300.0  # seconds to load a model
-TERMINATION_GRACE = 10.0  # seconds for a run to stop after its timeout
+TERMINATION_GRACE = 10.0  # seconds for a run to end after its timeout
 
 SOURCE_LOCATION = re.compile(
     r"\S+\.(?:cc|cpp|hpp|h):\d+(?:: | .*?\)(?: const)? | )|\[ONNXRuntimeError\] : \d+ : \w+ : "
 )
-"""The source locations in error messages of C++ libraries: file, line, the function's declaration, a number."""
+"""Source locations in error messages of C++ libraries: file, line, declaration of the function, and a number."""
 
 
 MEMORY_ERRORS = ("bad allocation", "bad_alloc", "Failed to allocate memory", "pthread_create failed")
-"""The marks of onnxruntime's errors for lack of memory (bfc_arena.cc, C++'s std::bad_alloc, env.cc of POSIX)."""
+"""Parts of onnxruntime's out-of-memory messages (bfc_arena.cc, C++'s std::bad_alloc, env.cc of POSIX)."""
 
 
 def session_memory(model: Loadable, config: SessionConfig = UNOPTIMIZED, callers: int = 1) -> int:
@@ -49,11 +49,11 @@ def session_memory(model: Loadable, config: SessionConfig = UNOPTIMIZED, callers
 
 
 class LoadedModel:
-    """A model loaded by the engine of a config, by default onnxruntime's CPU provider without graph optimizations.
+    """A model loaded by the engine of a config; by default, onnxruntime's CPU provider without graph optimizations.
 
-    Prepacking is off so that a weight gives the same bits whether it is computed or constant. Element types that NumPy
-    lacks are exchanged as ml_dtypes. `folder` has the external weights of a model given as bytes. Raises ModelLoadError
-    for a model without kernels or with inputs that Python cannot provide, EvaluationError for a failing run.
+    Prepacking is off, so that a weight has the same effect whether it is computed or constant. ml_dtypes are used for
+    element types that NumPy lacks. `folder` has the external weights of a model given as bytes. Raises ModelLoadError
+    for a model without kernels or with inputs that Python cannot provide, and EvaluationError for a failing run.
     """
 
     def __init__(self, model: Loadable, config: SessionConfig = UNOPTIMIZED, *, folder: Path | None = None) -> None:
@@ -81,7 +81,7 @@ class LoadedModel:
             except self._failures as e:
                 if late.is_set():
                     raise EvaluationError(f"{self.name} does not end within {round(timeout or 0.0, 1):g} s") from e
-                if isinstance(e, EvaluationError) and not self.config.is_onnxruntime:  # of the engine
+                if isinstance(e, EvaluationError) and not self.config.is_onnxruntime:  # raised by the engine
                     raise type(e)(f"{self.name} cannot run it: {e}") from e
                 if not (self.config.is_onnxruntime or is_lack_of_memory(e)):
                     raise EvaluationError(f"{self.name} cannot run it: {engine_message(e, self.config)}") from e
@@ -89,12 +89,12 @@ class LoadedModel:
 
     @property
     def outputs(self) -> Sequence[ValueFacts]:
-        """The outputs, with the `type` and the `shape` that the engine infers."""
+        """The outputs, with the `type` and `shape` that the engine infers."""
         return self._session.outputs
 
     @property
     def precision(self) -> str:
-        """The precision in which the engine really computes."""
+        """The precision in which the engine computes."""
         return self._session.precision
 
     @property
@@ -108,9 +108,9 @@ class LoadedModel:
 
 
 class OnnxReference:
-    """`onnx.reference`: slow, but complete where onnxruntime lacks a kernel.
+    """`onnx.reference`: slow, but complete if onnxruntime lacks a kernel.
 
-    Raises ModelLoadError, also for operators of which it is wrong in the opset of the model, and EvaluationError.
+    Raises ModelLoadError, also for operators that it computes wrongly at the model's opset, and EvaluationError.
     """
 
     name = "onnx.reference"
@@ -134,7 +134,7 @@ class OnnxReference:
             ) from e
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
-        """Run once; Python code cannot be stopped after `timeout` seconds, but a monitor can end the process."""
+        """Run once. Python code cannot be stopped after `timeout` seconds, but a monitor can end the process."""
         try:
             with backend_call(None if timeout is None else timeout + TERMINATION_GRACE):
                 return list(self._evaluator.run(list(outputs), dict(feeds)))
@@ -143,7 +143,7 @@ class OnnxReference:
 
 
 def engine_message(error: BaseException, config: SessionConfig) -> str:
-    """The message of the engine; of an exception of Python in an engine of a plugin, with its type and place."""
+    """The message of the engine; for a Python exception in a plugin's engine, with its type and location."""
     is_plain = isinstance(error, EvaluationError) or type(error).__module__ != "builtins"
     if config.is_onnxruntime or is_plain:
         return backend_message(error)
@@ -152,7 +152,7 @@ def engine_message(error: BaseException, config: SessionConfig) -> str:
 
 
 def is_lack_of_memory(error: BaseException) -> bool:
-    """Whether `error` is one of Python or onnxruntime for lack of memory."""
+    """Whether `error` is an out-of-memory error of Python or onnxruntime."""
     marks = (*MEMORY_ERRORS, OUT_OF_MEMORY)
     return isinstance(error, MemoryExhausted | MemoryError) or any(mark in str(error) for mark in marks)
 
@@ -161,7 +161,7 @@ def run_error(backend: str, error: BaseException) -> EvaluationError:
     """The error for a run that raised `error`."""
     if is_lack_of_memory(error):
         return MemoryExhausted(f"{backend} {OUT_OF_MEMORY}")
-    if isinstance(error, EvaluationError):  # of a kernel in Python
+    if isinstance(error, EvaluationError):  # raised by a kernel in Python
         return error
     return EvaluationError(f"{backend} cannot run it: {backend_message(error)}")
 
@@ -172,18 +172,18 @@ UNKNOWN_OPERATORS = (
     r"No opset import for domain '(?P<domain>[^']+)'(?P<op>)",
     r"Domain '(?P<domain>[^']+)' \(node type: '(?P<op>[^']*)'\) is not specified",
 )
-"""Errors of onnxruntime and of `onnx.reference` for an operator in a domain that they do not know, as patterns."""
+"""Patterns of errors of onnxruntime and `onnx.reference` for an operator in an unknown domain."""
 
 
 def missing_kernels(error: BaseException, model: Loadable) -> str:
-    """A hint on the operators of a model that a backend does not know; "" for another error."""
+    """A hint on the operators of a model that a backend does not know; "" for other errors."""
     found = next(filter(None, (re.search(pattern, str(error)) for pattern in UNKNOWN_OPERATORS)), None)
     if found is None or (isinstance(model, Path) and is_ort_file(model)):
         return ""
     added, foreign = custom_operators() or CustomOperators(), dict.fromkeys(_foreign_operators(model))
     known = {(k.domain, k.op_type) for k in added.kernels}
     known |= {(f.domain, f.name) for f in map(onnx.FunctionProto.FromString, added.functions)}
-    if found["op"] and added.libraries:  # which may have others
+    if found["op"] and added.libraries:  # they may have other operators
         foreign = dict.fromkeys([(found["domain"], found["op"])])
     operators = sorted(qualified_op_type(*o) for o in foreign if o not in known)
     if not any(domain == found["domain"] for domain, _ in foreign):
@@ -196,7 +196,7 @@ def missing_kernels(error: BaseException, model: Loadable) -> str:
 
 
 def _foreign_operators(model: Loadable) -> Iterator[tuple[str, str]]:
-    """The operators of a model in domains neither of ONNX nor of onnxruntime, but local functions."""
+    """Yield the operators of a model in domains of neither ONNX nor onnxruntime, except local functions."""
     message = message_of(model)
     local = local_functions(message)
     for nodes in (message.graph.node, *(f.node for f in message.functions)):
@@ -206,12 +206,12 @@ def _foreign_operators(model: Loadable) -> Iterator[tuple[str, str]]:
 
 
 def strip_source_locations(text: str) -> str:
-    """A message of a library without locations in its source."""
+    """Remove source locations from a library's message."""
     return SOURCE_LOCATION.sub("", text)
 
 
 def backend_message(error: BaseException) -> str:
-    """The error message of a backend, on one line and without locations in its source."""
+    """A backend's error message in one line, without source locations."""
     text = strip_source_locations(first_line(error))
     for mark in (" : ", "Status Message: "):
         text = text.rpartition(mark)[2] or text

@@ -1,4 +1,4 @@
-"""Calls of backends, as told to a monitor: they may crash or hang, so another process has to know of them before."""
+"""Monitoring of backend calls, which may crash or hang, so that another process must know about them in advance."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import Any
 
 Facts = Mapping[str, Any]
 CallMonitor = Callable[[Facts | None, float | None], None]
-"""Is called before each call of a backend with the facts about it and its time limit in seconds (None: without limit),
-and after it with None."""
+"""Called before each backend call with facts and its time limit in seconds (None: unlimited); after it, with None."""
 _MONITOR: ContextVar[CallMonitor | None] = ContextVar("_MONITOR", default=None)
 _FACTS: ContextVar[Facts] = ContextVar("_FACTS", default=MappingProxyType({}))
 
@@ -33,7 +32,7 @@ def monitored_by(monitor: CallMonitor) -> Generator[None]:
 
 @contextmanager
 def call_facts(**facts: Any) -> Generator[None]:
-    """Report the calls of the block with these facts too, such as whose model it is."""
+    """Add facts to the reported calls of the block, such as whose model they run."""
     token = _FACTS.set({**_FACTS.get(), **facts})
     try:
         yield
@@ -60,9 +59,9 @@ CAPACITY = 1 << 12  # bytes of a record
 
 @dataclass(slots=True)
 class CallFile:
-    """The current call of a worker process, in a file that it maps, and that its parent reads now and then.
+    """The current call of a worker process, in a mapped file that its parent reads periodically.
 
-    A message or a write for each call would take as long as a small model runs.
+    A message or a write for each call would take as long as running a small model.
     """
 
     path: Path
@@ -70,26 +69,26 @@ class CallFile:
     _overdue: bytes = field(default=b"", init=False)
 
     def create(self) -> None:
-        """Make the file, with its place on the disk, for a process that has no calls yet. Raises OSError."""
+        """Create and allocate the file, for a process that has no calls yet. Raises OSError."""
         self.path.unlink(missing_ok=True)
         self.path.write_bytes(bytes(CAPACITY))
         self._overdue = b""
 
     def attach(self) -> None:
-        """Map the file that the parent made."""
+        """Map the file that the parent created."""
         with self.path.open("r+b") as f:
             self._map = mmap(f.fileno(), CAPACITY)
 
     def begin(self, facts: Facts, limit: float | None, after: Facts | None = None) -> None:
-        """Record a call that takes at most `limit` seconds, None for no limit; the facts are JSON, in a few words.
+        """Record a call that takes at most `limit` seconds (None: unlimited); the facts are short JSON.
 
-        `after`: those about an earlier call, which may have damaged the process.
+        `after` describes an earlier call, which may have damaged the process.
         """
         until = None if limit is None else monotonic() + limit
         self._write({"facts": facts, "limit": limit, "until": until, "after": after})
 
     def end(self, after: Facts | None = None) -> None:
-        """Record that the call ended, `after` an earlier one."""
+        """Record that the call ended; `after` as in `begin`."""
         self._write({"after": after})
 
     def _write(self, record: Facts) -> None:
@@ -98,13 +97,13 @@ class CallFile:
         self._map[: len(text)] = text
 
     def read(self) -> Facts:
-        """The record of the current call: its `facts`, `limit` and end `until`, if there is one, and `after`."""
+        """The current record: the `facts`, `limit` and end `until` of a call, if there is one, and `after`."""
         return _parsed(self._line())
 
     def look(self) -> tuple[Facts, bool]:
-        """The facts about the current call, and whether it was found over its limit at the last look, too.
+        """The facts about the current call, and whether it exceeded its limit in two successive reads.
 
-        A record that is read while it is written may be a mixture of two, but is not so twice.
+        A record that is read while it is written may mix two records, but not twice.
         """
         line = self._line()
         record = _parsed(line)

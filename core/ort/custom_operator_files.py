@@ -1,4 +1,4 @@
-"""Custom operators as a user gives them: libraries for onnxruntime, and kernels in Python files or as objects."""
+"""Custom operators from users: libraries for onnxruntime, and kernels in Python files or as objects."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from .evaluation_worker import EvaluationLimits
 from .python_kernels import Kernel, Operator, format_type, is_kernel, is_operator_class, operator_of
 
 FORMS = (
-    "a function of arrays behind @kernel, a class derived from onnx.reference.op_run.OpRun with its op_domain, or a "
+    "a function decorated with @kernel, a class derived from onnx.reference.op_run.OpRun with its op_domain, or a "
     "function of onnxscript"
 )
 LOADING = EvaluationLimits(seconds=30.0)
-"""Limits of the memory and the time that a library takes to load."""
+"""Limits of the memory and time for loading a library."""
 
 
 @dataclass(frozen=True)
 class _Given:
-    """A kernel as an object, and the file and the name there if it was found in a file."""
+    """A kernel object, with its file and name if it is from a file."""
 
     thing: Any
     file: Path | None = None
@@ -38,9 +38,9 @@ class _Given:
 
 
 def read_custom_operators(libraries: Iterable[str | Path], kernels: Iterable[Any]) -> CustomOperators | None:
-    """The operators of libraries, of Python files with kernels, and of kernels as objects; None for none.
+    """Read the operators of libraries, of Python files with kernels, and of kernel objects; None if there are none.
 
-    Raises PluginError for a file that is missing or has no kernels, and UsageError for an object that is no kernel.
+    Raises PluginError for a file that is missing or has no kernels, and UsageError for an object that is not a kernel.
     """
     places, functions = dict[Operator, KernelPlace](), dict[Operator, onnx.FunctionProto]()
     for given in (g for k in kernels for g in (_kernels_in(Path(k)) if isinstance(k, str | Path) else [_Given(k)])):
@@ -71,14 +71,14 @@ def read_custom_operators(libraries: Iterable[str | Path], kernels: Iterable[Any
 
 def _library(path: str | Path) -> str:
     if not Path(path).is_file():
-        raise PluginError(f"{path} is not a library of custom operators: there is no such file")
+        raise PluginError(f"{path}: no such library of custom operators")
     return str(Path(path).absolute())
 
 
 def _require_loadable(libraries: tuple[str, ...]) -> None:
-    """Raise PluginError for a library that onnxruntime does not load, alone or with the others, in its own process.
+    """Raise PluginError for a library that onnxruntime cannot load, alone or with the others, in a separate process.
 
-    Raises TimeLimitError if the time limit of the command ends meanwhile.
+    Raises TimeLimitError if the command's time limit is reached meanwhile.
     """
     y = helper.make_tensor_value_info("y", TensorProto.INT64, [])
     graph = helper.make_graph([helper.make_node("Constant", [], ["y"], value_int=0)], "probe", [], [y])
@@ -91,7 +91,7 @@ def _require_loadable(libraries: tuple[str, ...]) -> None:
             reason = str(e).removeprefix("onnxruntime cannot load it: ")
             raise PluginError(f"{', '.join(loaded)}: its operators cannot be loaded: {reason}") from e
         except TimeLimitReached as e:
-            raise TimeLimitError(f"{', '.join(loaded)}: loading its operators does not end in time") from e
+            raise TimeLimitError(f"{', '.join(loaded)}: loading its operators took too long") from e
 
 
 def _kernels_in(file: Path) -> list[_Given]:
@@ -128,7 +128,7 @@ def _functions_of(given: _Given) -> list[onnx.FunctionProto] | None:
 
 
 def _place_of(given: _Given) -> KernelPlace:
-    """The place of a kernel, where a worker finds it. Raises UsageError for an object in no module or file."""
+    """The location at which a worker finds a kernel. Raises UsageError for an object in no module or file."""
     thing: Any = given.thing
     like = thing.like if isinstance(thing, Kernel) else None
     if isinstance(thing, Kernel):
@@ -136,7 +136,7 @@ def _place_of(given: _Given) -> KernelPlace:
     elif is_operator_class(thing):
         made, operator = thing, (thing.op_domain, thing.__name__)
     else:
-        raise UsageError(f"{format_type(thing)} is no kernel: it must be {FORMS}")
+        raise UsageError(f"{format_type(thing)} is not a kernel: it must be {FORMS}")
     if given.file is not None:
         return KernelPlace(*operator, "", str(given.file.absolute()), given.name, like)
     module, path = cast("str", made.__module__), cast("str", made.__qualname__)
@@ -144,7 +144,7 @@ def _place_of(given: _Given) -> KernelPlace:
     is_imported = module != "__main__" and not module.startswith(FILE_MODULE_PREFIX)
     if "<" in path or not (is_imported or file):
         raise UsageError(
-            f"the kernel {qualified_op_type(*operator)} must be at the top level of a module or file, as the process "
-            "that runs models imports it"
+            f"the kernel {qualified_op_type(*operator)} must be at the top level of a module or file, because the "
+            "process that runs models imports it"
         )
     return KernelPlace(*operator, module if is_imported else "", str(Path(file).absolute()) if file else "", path, like)

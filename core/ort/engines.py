@@ -1,4 +1,4 @@
-"""Engines: the runtimes that run models, built in or of plugins."""
+"""Engines that run models, built in or provided by plugins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..support.python_files import import_file, plugin_errors
 from ..support.suggestions import did_you_mean
 
 ENGINE_GROUP = "passwright.engines"
-"""The group of entry points that name engines."""
+"""The group of entry points for engines."""
 ONNXRUNTIME = "onnxruntime"
 SPLIT = "openvino+onnxruntime"
 BUILT_IN = MappingProxyType(
@@ -30,20 +30,20 @@ BUILT_IN = MappingProxyType(
         "webgpu": ".web_engine:WEBGPU_ENGINE",
     }
 )
-"""The engines of this package, in modules that are imported when one is used."""
+"""The engines of this package, in modules that are imported on use."""
 SINGLE = "f32"
-"""The precision in which a model of float32 is computed as it says."""
+"""The precision in which a float32 model is computed as specified."""
 SYNTAX = "name, name:precision or name:precision{option=text}"
 CHOICE = re.compile(r"(?P<name>.*?[^:{}])(:(?P<precision>[a-z0-9]+))?(\{(?P<options>[^{}]*)\})?", re.DOTALL)
 
 TYPE = re.compile(r"((tensor|seq|map|optional|sparse_tensor)\(.+\))?")
-"""A type as onnxruntime writes it."""
+"""Formats a type in onnxruntime's notation."""
 
 
 class ValueFacts(Struct, frozen=True):
-    """An input or output of a session: its name, its type as onnxruntime writes it, "" if unknown, and its shape.
+    """An input or output of a session: its name, its type in onnxruntime's notation ("" if unknown), and its shape.
 
-    A dim is a number, a symbol, or None where nothing is known of it.
+    A dim is a number, a symbol, or None if unknown.
 
     Examples:
         >>> ValueFacts("x", "tensor(float)", (1, 4))
@@ -56,9 +56,9 @@ class ValueFacts(Struct, frozen=True):
 
 
 class EngineSettings(Struct, frozen=True):
-    """The settings of a session: its precision, threads that compute an op, and streams that run calls side by side.
+    """The settings of a session: precision, threads that compute an op, and streams for concurrent calls.
 
-    `threads` and `streams` are 0 for the engine's own choice, threads for one on each core; `options` are texts for the
+    If `threads` or `streams` is 0, the engine chooses; threads are then one per core. `options` are strings for the
     engine. With `profiles`, the session records the time of each op.
 
     Examples:
@@ -74,7 +74,7 @@ class EngineSettings(Struct, frozen=True):
 
 
 class OpTime(Struct, frozen=True):
-    """The time of an op in one run: the engine's `name` and `kernel`, and `originals`, the nodes that it computes.
+    """The time of an op in one run: the engine's `name` and `kernel`, and the nodes that it computes, `originals`.
 
     Examples:
         >>> OpTime("conv_1", "Conv", "brgconv_avx512", 1e-3, ("conv_1", "relu_1")).originals
@@ -89,12 +89,12 @@ class OpTime(Struct, frozen=True):
 
 
 class EngineSession(Protocol):
-    """A model loaded by an engine: any object with `run`, `inputs` and `outputs`. What else it lacks is as here.
+    """A model loaded by an engine: any object with `run`, `inputs` and `outputs`; the rest has defaults.
 
-    `precision` is the precision in which it really computes, before a colon and what runs where, if there is more than
-    one engine; `threads` is the number that compute an op, 0 if that is not known. A session is called by one thread at
-    a time, but what `bind` returns. A session in another process, which measures time there, has the `load_seconds`
-    that loading took, and what it binds returns the seconds of a call.
+    `precision` is the precision in which it computes; if there are several engines, followed by a colon and what runs
+    where. `threads` is the number that compute an op, 0 if unknown. Only one thread at a time calls a session, but
+    several may call what `bind` returns. A session in another process, which measures time there, has the
+    `load_seconds` that loading took, and what it binds returns the seconds of a call.
 
     Examples:
         >>> session = find_engine("onnxruntime").load(model.SerializeToString(), EngineSettings(threads=1))
@@ -109,26 +109,26 @@ class EngineSession(Protocol):
     load_seconds: float = 0.0
 
     def run(self, outputs: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
-        """Run once: the outputs of these names, or all. Arrays are of the caller; ml_dtypes where NumPy lacks a type.
+        """Run once; return the named outputs, or all. The caller owns the arrays; ml_dtypes extend NumPy's types.
 
-        Raises EvaluationError, whose message names neither the engine nor places in its source.
+        Raises EvaluationError, whose message names neither the engine nor source locations.
         """
         ...
 
     def bind(self, feeds: Mapping[str, Any]) -> Callable[[], object]:
-        """A function that runs once on these inputs, as users of the engine do; threads may call it side by side."""
+        """Return a function that runs once on these inputs, as users of the engine do; concurrent calls are allowed."""
         return lambda: self.run(None, feeds)
 
     def cancel(self) -> None:
-        """End the current run soon, from another thread. Without this, its process is ended."""
+        """End the current run soon; called from another thread. If this is missing, the process is ended."""
 
     def op_times(self) -> list[OpTime]:
-        """The time of each op in the last run, in a session that profiles; empty if the engine does not say them."""
+        """The time of each op in the last run of a profiling session; empty if the engine does not report times."""
         return []
 
 
 class Unsupported(Struct, frozen=True):
-    """An op that an engine does not run: its type, its place, which is the name of its first output, and the reason.
+    """An op that an engine cannot run: its type, its place (the name of its first output), and the reason.
 
     Examples:
         >>> Unsupported("Det", "d", "openvino has no such operator").place
@@ -141,7 +141,7 @@ class Unsupported(Struct, frozen=True):
 
 
 class Engine(Struct, frozen=True):
-    """A runtime that runs models, under a `name` for `--engine`. A package names one in the entry points of a group.
+    """A runtime that runs models, with a `name` for `--engine`. Packages provide engines through entry points.
 
     `load` makes a session of a model, which is serialized, or a file with external weights beside it; it raises
     EvaluationError with a reason in one line. `version` may raise ImportError; `install` then says what to install. Of
@@ -169,7 +169,7 @@ class Engine(Struct, frozen=True):
     weight_schemes: Mapping[str, str] = MappingProxyType({})
 
     def __post_init__(self) -> None:
-        """Check arguments, as plugins may not be type-checked."""
+        """Check arguments, because plugins may not be type-checked."""
         name, precisions = cast("Any", self.name), cast("Any", self.precisions)
         if not isinstance(name, str) or CHOICE.fullmatch(name) is None or not callable(self.load):
             raise PluginError(f"engine {name!r}: it needs a name without braces, and a function to load a model")
@@ -180,19 +180,19 @@ class Engine(Struct, frozen=True):
             raise PluginError(f"engine {name}: precisions={precisions!r} is not a tuple such as ('f32', 'bf16')")
 
     def installed_version(self) -> str:
-        """The version of its package. Raises UsageError if it is not installed, PluginError for another failure."""
+        """The version of its package. Raises UsageError if it is not installed, and PluginError for other failures."""
         try:
             with plugin_failures(f"engine {self.name}: its version is not known", ImportError, PackageNotFoundError):
                 found: Any = self.version()
         except (ImportError, PackageNotFoundError) as e:
             raise UsageError(f"engine {self.name} is not installed here: {self.install or e}") from e
         if not isinstance(found, str):
-            raise PluginError(f"engine {self.name}: its version is {found!r}, not a text")
+            raise PluginError(f"engine {self.name}: its version is {found!r}, not a string")
         return found
 
 
 class EngineChoice(Struct, frozen=True):
-    """An engine as a user names it, the precision, and options as texts."""
+    """An engine as named by a user, the precision, and options as strings."""
 
     name: str = ONNXRUNTIME
     precision: str = SINGLE
@@ -200,7 +200,7 @@ class EngineChoice(Struct, frozen=True):
 
     @property
     def is_lossy(self) -> bool:
-        """Whether the precision is another one than the model says."""
+        """Whether the precision differs from the model's."""
         return self.precision != SINGLE
 
     def __str__(self) -> str:
@@ -208,7 +208,7 @@ class EngineChoice(Struct, frozen=True):
 
 
 class _CompletedSession:
-    """A session of a class without the base `EngineSession`, with that base's default for each part that it lacks."""
+    """A session of a class that does not derive from `EngineSession`, completed with the defaults of that class."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -221,9 +221,9 @@ class _CompletedSession:
 
 
 def completed_session(session: Any) -> EngineSession:
-    """The session that an engine loaded, completed. Raises EvaluationError without run, inputs and outputs."""
+    """Complete a session that an engine loaded. Raises EvaluationError if it lacks run, inputs or outputs."""
     if session is None or not callable(getattr(session, "run", None)):
-        raise EvaluationError(f"it gives {session!r}, which has no run" if session is not None else "it gives None")
+        raise EvaluationError("it returned None" if session is None else f"it returned {session!r}, which has no run")
     for name in ("inputs", "outputs"):
         found: Any = getattr(session, name, None)
         if not isinstance(found, Sequence) or not all(isinstance(v, ValueFacts) for v in cast("Sequence[Any]", found)):
@@ -235,25 +235,25 @@ def completed_session(session: Any) -> EngineSession:
 
 
 def checked_results(found: Any, outputs: Sequence[str]) -> list[Any]:
-    """The results of a session of a plugin's engine. Raises EvaluationError unless that is a value for each output."""
+    """The results of a session of a plugin's engine. Raises EvaluationError unless there is a value for each output."""
     if not isinstance(found, list | tuple):
-        raise EvaluationError(f"its run gives {type(found).__name__}, not a list of arrays")
+        raise EvaluationError(f"its run returned {type(found).__name__}, not a list of arrays")
     values = list(cast("Sequence[Any]", found))
     if len(values) != len(outputs):
-        raise EvaluationError(f"its run gives {len(values)} values for {len(outputs)} outputs")
+        raise EvaluationError(f"its run returned {len(values)} values for {len(outputs)} outputs")
     return values
 
 
 def engine_label(name: str, precision: str) -> str:
-    """`openvino:bf16`; f32 is left out."""
+    """An engine and its precision, such as `openvino:bf16`; f32 is omitted."""
     short = Path(name).name if name.endswith(".py") else name
     return short if precision == SINGLE else f"{short}:{precision}"
 
 
 def parse_engine(text: str) -> EngineChoice:
-    """The engine in a text: `openvino`, `openvino:bf16`, `file.py:f16{option=text}`.
+    """Parse an engine: `openvino`, `openvino:bf16`, `file.py:f16{option=text}`.
 
-    Raises UsageError for another form, an engine that is not installed, or a precision that it does not have.
+    Raises UsageError for a malformed text, an engine that is not installed, or a precision that it lacks.
     """
     found = CHOICE.fullmatch(text)
     if found is None:
@@ -272,7 +272,7 @@ def parse_engine(text: str) -> EngineChoice:
 
 
 def find_engine(name: str) -> Engine:
-    """The engine of a name, or of a Python file with one. Raises UnknownNameError and PluginError.
+    """The engine by name, or from a Python file. Raises UnknownNameError and PluginError.
 
     Examples:
         >>> find_engine("onnxruntime").precisions
@@ -298,12 +298,12 @@ def _find_engine(name: str) -> Engine:
 
 
 def _engine_in(thing: Any, source: str) -> Engine:
-    """The engine itself, or the only one of a module."""
+    """An engine, or the only engine in a module."""
     things: list[Any] = [thing] if isinstance(thing, Engine) else [*cast("dict[str, Any]", vars(thing)).values()]
     held = [t for t in things if isinstance(t, Engine)]
     found = list({id(t): t for t in held}.values())
     if len(found) != 1:
-        raise PluginError(f"{source} defines {len(found) or 'no'} engines; one Engine of passwright.core is needed")
+        raise PluginError(f"{source} defines {len(found) or 'no'} engines; it needs one Engine of passwright.core")
     return found[0]
 
 
@@ -316,11 +316,11 @@ def _source_of(point: EntryPoint) -> str:
 
 
 def engine_source(name: str) -> str:
-    """The package of an engine of an installed plugin, with its version; "" for engines of this package."""
+    """The package of an installed plugin's engine, with its version; "" for engines of this package."""
     point = None if name in BUILT_IN else _entry_point(name)
     return "" if point is None else _source_of(point)
 
 
 def engine_names() -> list[str]:
-    """The names of the engines of this package, and of installed plugins, which are not imported."""
+    """The names of built-in engines and those of installed plugins, without importing them."""
     return list(dict.fromkeys([*BUILT_IN, *sorted(p.name.casefold() for p in entry_points(group=ENGINE_GROUP))]))

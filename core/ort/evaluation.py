@@ -1,4 +1,4 @@
-"""Evaluation of ops whose inputs are all constant, in as few sessions as possible, in a worker process."""
+"""Evaluation of ops with constant inputs, in as few sessions as possible, in a worker process."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from ..serialization.exporter import node_bytes
 from .evaluation_start import EVALUATION_WORKER
 from .evaluation_worker import Array, EvaluationLimits, EvaluationWorker, MappedArray
 
-START_SECONDS = 120.0  # for the process to start, on a busy machine
-MAX_SESSION_OPS = 2000  # ops; the time onnxruntime takes to set up a session grows faster than its ops
-FEEDABLE_KINDS = frozenset("biuf")  # NumPy kinds that onnxruntime takes as they are
-MAX_ABORTED_RUNS = 4  # of ops alone; all ops after them are left
+START_SECONDS = 120.0  # for the process to start on a busy machine
+MAX_SESSION_OPS = 2000  # the setup time of a session grows faster than its number of ops
+FEEDABLE_KINDS = frozenset("biuf")  # NumPy kinds that onnxruntime accepts directly
+MAX_ABORTED_RUNS = 4  # of single ops; all later ops are skipped
 NOT_BY_REFERENCE = frozenset({"RegexFullMatch"})  # Python's regular expressions may take exponential time
 DEFAULT_LIMITS = EvaluationLimits()
 NO_TENSORS: Mapping[Value, Tensor] = MappingProxyType({})
 OnFailure = Callable[[Op, str], object]
-"""Is called with each op that crashed, did not end or lacked memory, and the reason."""
+"""Called with each op that crashed, did not end or ran out of memory, and the reason."""
 
 
 class EvaluationAborted(EvaluationError):
-    """A run that ended its process, did not end, or lacked memory."""
+    """A run crashed its process, did not end, or ran out of memory."""
 
 
 @dataclass(slots=True)
 class EvaluationProcess:
-    """Runs models in a worker that is taken from the pool when needed. Use it as a context manager."""
+    """Runs models in a worker, which is taken from the pool when needed. Use as a context manager."""
 
     limits: EvaluationLimits
     _worker: WorkerProcess[EvaluationWorker] | None = field(default=None, init=False)
@@ -57,7 +57,7 @@ class EvaluationProcess:
     def run(
         self, model: bytes, outputs: Sequence[str], feeds: Mapping[str, Tensor], *, by_reference: bool
     ) -> list[Array | None]:
-        """Run a model once, in onnxruntime or in `onnx.reference`; None for outputs that are no dense tensors.
+        """Run a model once, in onnxruntime or `onnx.reference`; None for outputs that are not dense tensors.
 
         Raises ModelLoadError, EvaluationError, and EvaluationAborted if the process does not survive it.
         """
@@ -74,7 +74,7 @@ class EvaluationProcess:
 
 
 def _array_to_send(tensor: Tensor) -> Array | MappedArray:
-    """The array of a tensor, which the worker reads from the file from which it is mapped, if it is."""
+    """The array of a tensor; if it is mapped from a file, the worker reads that file."""
     mapped = tensor.mapped
     if mapped is not None and mapped.is_raw and isinstance(mapped.file, MappedFile):
         return MappedArray(mapped.file.path.absolute(), mapped.begin, tensor.array.dtype.str, tensor.dims)
@@ -89,12 +89,12 @@ def evaluate(
     limits: EvaluationLimits = DEFAULT_LIMITS,
     on_failure: OnFailure = lambda _op, _reason: None,
 ) -> dict[Value, Tensor]:
-    """The tensors of `wanted`, computed by `ops` (sorted, of one graph) from constants and `known` tensors alone.
+    """Compute the tensors `wanted` by `ops` (sorted, of one graph) from constants and `known` tensors only.
 
-    One onnxruntime session runs up to 2,000 ops, in a worker process; without a kernel for one of them, the ops are
-    halved until that op alone is run by `onnx.reference`. If the process crashes, does not end or lacks memory within
-    the `limits`, the ops are run one by one, and that op is left. Tensors that cannot be computed are omitted; those
-    that their ops read are added.
+    One onnxruntime session runs up to 2,000 ops in a worker process. If a kernel is missing, the ops are halved until
+    `onnx.reference` runs the single op without kernel. If the process crashes, does not end or runs out of memory
+    within the `limits`, the ops are run one by one, and that op is skipped. Tensors that cannot be computed are
+    omitted; tensors that their ops read are added.
 
     Examples:
         >>> ops, x = graph.sorted_ops(), graph.inputs[0]
@@ -124,7 +124,7 @@ class _Evaluation:
     aborted_runs: int = 0
 
     def evaluate(self, ops: list[Op]) -> None:
-        """Compute `ops`, in halves if they cannot be computed together; unsupported ones are alone."""
+        """Compute `ops`, in halves if they cannot be computed together; an unsupported op is run alone."""
         for is_alone, group in groupby(self._computable(ops), lambda op: kernel_signature(op) in self.unsupported):
             for together in [[op] for op in group] if is_alone else [list(group)]:
                 self._attempt(together)
@@ -154,7 +154,7 @@ class _Evaluation:
                 self._attempt(ops)
 
     def _evaluate_one_by_one(self, ops: list[Op]) -> None:
-        """Compute each op in a session of its own up to the one that aborts, then the others together."""
+        """Compute each op in a separate session up to the one that aborts, then the others together."""
         before = self.aborted_runs
         for i, op in enumerate(ops):
             if self._computable([op]):
@@ -164,7 +164,7 @@ class _Evaluation:
                 return
 
     def _computable(self, ops: list[Op]) -> list[Op]:
-        """Those of `ops` that do not depend on a failed one, and did not abort before."""
+        """The `ops` that do not depend on a failed one, and have not aborted before."""
         if self.aborted_runs >= MAX_ABORTED_RUNS:
             return []
         failures = _known_failures(os.getpid())
@@ -198,7 +198,7 @@ def _identity(op: Op) -> bytes:
 
 
 def kernel_signature(op: Op) -> KernelSignature:
-    """The properties that decide whether a backend has a kernel."""
+    """The properties that determine whether a backend has a kernel."""
     return op.type, op.domain, tuple(v.recorded_type[0] for v in op.inputs if v is not None)
 
 
@@ -230,7 +230,7 @@ def _run_session(
     model = helper.make_model(graph, opset_imports=imports, ir_version=10)
     try:
         data = model.SerializeToString()
-    except ValueError as e:  # more than 2 GB
+    except ValueError as e:  # over 2 GB
         raise EvaluationError(f"its constants cannot be written: {first_line(e)}") from e
     results = process.run(data, [v.name for v in outputs], feeds, by_reference=by_reference)
     return {

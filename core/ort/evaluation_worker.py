@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 
 class MappedArray(Struct, frozen=True):
-    """An array in a file, which the worker maps."""
+    """An array in a file, which the worker maps into memory."""
 
     path: Path
     offset: int  # in bytes
@@ -35,7 +35,7 @@ class MappedArray(Struct, frozen=True):
 
 
 class EvaluationLimits(Struct, frozen=True):
-    """Limits of a run: the `memory` in bytes that its process may allocate, beside its inputs, and `seconds`.
+    """Limits of a run: the `memory` in bytes that its process may allocate in addition to its inputs, and `seconds`.
 
     Only Linux limits memory. The process has about 300 MB before any run.
     """
@@ -59,9 +59,9 @@ class EvaluationWorker:
         *,
         by_reference: bool,
     ) -> list[Array | None]:
-        """Run a model once, in onnxruntime or in `onnx.reference`; None for outputs that are no dense tensors.
+        """Run a model once, in onnxruntime or `onnx.reference`; None for outputs that are not dense tensors.
 
-        Raises ModelLoadError and EvaluationError, MemoryExhausted for lack of memory.
+        Raises ModelLoadError and EvaluationError, and MemoryExhausted if memory runs out.
         """
         from .backends import is_lack_of_memory  # noqa: PLC0415 - imports onnx, for which nothing has to wait
 
@@ -77,7 +77,7 @@ class EvaluationWorker:
             limit_memory(None)
 
     def output_types(self, model: bytes) -> list[OutputType]:
-        """The types of the outputs of a model, as onnxruntime infers them. Raises ModelLoadError."""
+        """The output types of a model, as inferred by onnxruntime. Raises ModelLoadError."""
         from .backends import LoadedModel  # noqa: PLC0415 - as above
 
         return [(o.type, tuple(o.shape)) for o in LoadedModel(model, SessionConfig(intra_op_threads=1)).outputs]
@@ -88,7 +88,7 @@ def _results(
 ) -> list[Array | None]:
     from .backends import LoadedModel, OnnxReference  # noqa: PLC0415 - as above
 
-    # A pool of threads takes longer to start than small ops to compute.
+    # Starting a pool of threads takes longer than computing small ops.
     config = SessionConfig(intra_op_threads=0 if feeds else 1)
     session = OnnxReference(model) if by_reference else LoadedModel(model, config)
     arrays = {name: a.array() if isinstance(a, MappedArray) else a for name, a in feeds.items()}

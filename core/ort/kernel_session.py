@@ -1,4 +1,4 @@
-"""Sessions of models with kernels in Python: parts of the model run in an engine, and kernels between them."""
+"""Sessions of models with kernels in Python: an engine runs parts of the model, and kernels run between them."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ LoadPart = Callable[[bytes, Any], EngineSession]
 """Creates a session of an engine for a serialized model and a SessionConfig."""
 CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 KERNEL_EVENT, RUN_EVENT = "_kernel_time", "model_run"
-"""The end of the names of events for nodes, and the name of the event for a run, in profiles of onnxruntime."""
+"""The suffix of event names for nodes, and the event name for a run, in onnxruntime's profiles."""
 
 
 def with_kernels(
     model: Loadable, folder: Path | None, added: CustomOperators, config: Any, load: LoadPart
 ) -> Loadable | KernelSession:
-    """The model with the local functions among custom operators; a session if it has kernels in Python.
+    """The model with the local functions of custom operators; a session if it has kernels in Python.
 
-    `folder` has the external weights of a model given as bytes. Raises ModelLoadError if onnxruntime is to save it.
+    `folder` has the external weights of a model given as bytes. Raises ModelLoadError if onnxruntime should save it.
     """
     message = message_of(model)
     folder = model.parent if isinstance(model, Path) else folder
@@ -51,7 +51,7 @@ def with_kernels(
             return model
         return replace_fields(model, message=complete) if isinstance(model, SplitModel) else _as_given(complete, folder)
     if config.optimized_model_path:
-        raise ModelLoadError("onnxruntime does not optimize a model whose kernels are in Python")
+        raise ModelLoadError("onnxruntime cannot optimize a model with kernels in Python")
     if isinstance(model, SplitModel):
         complete = replace_fields(model, message=complete).whole_message()
     elif folder is not None:
@@ -70,12 +70,12 @@ def _used(*nodes: Iterable[onnx.NodeProto]) -> set[Operator]:
 
 
 class KernelSession(PartedSession):
-    """A session of a model some of whose operators are `kernels` in Python.
+    """A session of a model in which some operators are `kernels` in Python.
 
     The nodes between two kernels are one model for the engine, which is loaded when the types of its inputs are known.
-    Bodies of If, Loop and Scan with a kernel in them are such sessions, too. A kernel, and another node with one in its
-    subgraph or function, runs in `onnx.reference`. Raises the errors of both. It has no `inputs` and `outputs`: any
-    value is taken as NumPy has it.
+    Bodies of If, Loop and Scan that contain a kernel are also such sessions. Kernels, and other nodes with one in their
+    subgraph or function, run in `onnx.reference`. Raises the errors of both. It has no `inputs` and `outputs`: any
+    NumPy value is accepted.
     """
 
     inputs: Sequence[ValueFacts] = ()
@@ -130,7 +130,7 @@ class KernelSession(PartedSession):
         return session.run(list(part.makes), given)
 
     def constants(self, names: Iterable[str]) -> dict[str, Any]:
-        """Those of some names that are constants of the model, with their values."""
+        """The named values that are constants of the model."""
         made = (name for node in self._model.constants for name in node.output)
         known = self._model.initializers.keys() | made
         wanted = [name for name in names if name in known]
@@ -140,7 +140,7 @@ class KernelSession(PartedSession):
         return dict(zip(wanted, reference_evaluator(model).run(wanted, {}), strict=True))
 
     def body(self, graph: onnx.GraphProto, values: Mapping[str, Any]) -> KernelSession:
-        """A session of a body that reads values like these from outside, its inputs among them."""
+        """A session of a body that captures values like these, including its inputs."""
         declared = {**self._declared, **{i.name: i.type for i in graph.input}}
         types = {name: type_of(name, value, declared.get(name)) for name, value in values.items()}
         part = Part(graph.node, is_other=False, reads=tuple(values), makes=tuple(o.name for o in graph.output))
@@ -158,13 +158,13 @@ class KernelSession(PartedSession):
         return self._load(model.SerializeToString(), config)
 
     def _record(self, category: str, name: str, begin: int, args: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Add an event to the profile, if there is one; `begin` is in nanoseconds of the clock of onnxruntime."""
+        """Add an event to the profile, if there is one; `begin` is in nanoseconds of onnxruntime's clock."""
         if self._config.profile_prefix:
             times = {"ts": begin / 1e3, "dur": (time_ns() - begin) / 1e3}
             self._events.append({"cat": category, "name": name, "args": dict(args), **times})
 
     def end_profile(self) -> Path:
-        """End profiling and return the file with the profile, which has the nodes of all parts."""
+        """End profiling; return the profile file, which has the nodes of all parts."""
         events = self._events
         for (number, _), session in self._sessions.items():
             if not self._parts[number].is_other:
@@ -181,7 +181,7 @@ class KernelSession(PartedSession):
         return type_of(name, value, self._declared.get(name))
 
     def _require_declared(self, name: str, value: Any, node: onnx.NodeProto) -> None:
-        """Raise EvaluationError for a tensor that has another type than the model declares."""
+        """Raise EvaluationError for a tensor whose type differs from the model's declaration."""
         wanted = self._declared.get(name, onnx.TypeProto()).tensor_type.elem_type
         if wanted and isinstance(value, np.ndarray) and (found := element_type(cast("Array", value))) != wanted:
             names = [onnx.TensorProto.DataType.Name(t).lower() for t in (found, wanted)]
@@ -189,7 +189,7 @@ class KernelSession(PartedSession):
 
 
 class _ControlFlow:
-    """An If, Loop or Scan of a session, by its meaning: `sessions` of its bodies are made when they are needed."""
+    """An If, Loop or Scan of a session, run by its meaning; `sessions` of its bodies are created when needed."""
 
     def __init__(self, around: KernelSession, node: onnx.NodeProto) -> None:
         self._around, self._node = around, node
@@ -199,11 +199,11 @@ class _ControlFlow:
         self.sessions = dict[tuple[Hashable, ...], KernelSession]()
 
     def run(self, outputs: Sequence[str], values: Mapping[str, Any]) -> list[Any]:
-        """The outputs of some names, from what the node and its bodies read."""
+        """The named outputs, computed from what the node and its bodies read."""
         found = {**self._constants, **values}
 
         def run_body(graph: onnx.GraphProto, given: Sequence[Any]) -> list[Any]:
-            own = (np.asarray(v) if hasattr(v, "ndim") else v for v in given)  # an element of a vector is no array
+            own = (np.asarray(v) if hasattr(v, "ndim") else v for v in given)  # an element of a vector is not an array
             feeds: dict[str, Any] = found | {i.name: v for i, v in zip(graph.input, own, strict=True)}
             key = id(graph), *((name, kind_of(v)) for name, v in feeds.items())
             if (session := self.sessions.get(key)) is None:
@@ -216,13 +216,13 @@ class _ControlFlow:
 
 
 def _is_control_flow(node: onnx.NodeProto, version: int) -> bool:
-    """Whether a node is an If, Loop or Scan with a meaning in the opset of its model."""
+    """Whether a node is an If, Loop or Scan that has a meaning at the model's opset."""
     is_known = node.op_type in CONTROL_FLOW and not canonical_domain(node.domain)
     return is_known and OPERATORS[node.op_type].meaning(version) is not None
 
 
 def _with_callers(model: onnx.ModelProto, kernels: set[Operator]) -> set[Operator]:
-    """The kernels, and the local functions that call one of them, themselves or in functions."""
+    """The kernels, and the local functions that call one of them directly or indirectly."""
     calling = {(canonical_domain(f.domain), f.name): _used(f.node) for f in model.functions}
     found, more = kernels, kernels
     while more:

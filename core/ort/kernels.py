@@ -19,14 +19,14 @@ from .backends import LoadedModel
 from .sessions import CPU
 
 UNBOUNDED = (1 << 31) - 1
-"""The end of the version range of a kernel that is registered for the version of an operator where it begins."""
+"""The end of a kernel's version range if it is registered only for the operator version at the beginning."""
 
 
 @cache
 def highest_opset_of_onnxruntime() -> int:
-    """The newest standard opset that the installed onnx knows and the installed onnxruntime loads.
+    """The newest standard opset that the installed onnx knows and the installed onnxruntime can load.
 
-    Found by loading a model of each, the newest first: onnxruntime has schemas of opsets that it does not support yet.
+    Found by loading models, newest opset first, because onnxruntime has schemas of opsets that it does not support yet.
     """
     newest = op_schemas.latest_opset_version(op_schemas.ONNX_DOMAIN)
     return next((version for version in range(newest, 1, -1) if _loads(version)), 1)
@@ -47,12 +47,12 @@ def _loads(version: int) -> bool:
 PRODUCTS_OF_BYTES = frozenset(
     {"ConvInteger", "DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat", "QLinearConv", "QLinearMatMul"}
 )
-"""Operators that add products of integers of 8 bits."""
+"""Operators that add products of 8-bit integers."""
 
 
 @cache
 def saturates_sums_of_bytes() -> bool:
-    """Whether onnxruntime adds two products of an unsigned and a signed byte in 16 bits: on x86 without VNNI."""
+    """Whether onnxruntime adds products of unsigned and signed bytes in 16 bits: on x86 without VNNI."""
     shapes = {"x": (TensorProto.UINT8, [1, 2]), "w": (TensorProto.INT8, [2, 1]), "y": (TensorProto.INT32, [1, 1])}
     x, w, y = (helper.make_tensor_value_info(name, *type_and_shape) for name, type_and_shape in shapes.items())
     graph = helper.make_graph([helper.make_node("MatMulInteger", ["x", "w"], ["y"])], "probe", [x, w], [y])
@@ -63,11 +63,11 @@ def saturates_sums_of_bytes() -> bool:
 
 
 def runs_on_cpu(op_type: str, domain: str, version: int, dtypes: Sequence[int] = ()) -> bool:
-    """Whether the CPU provider runs an operator at opset `version` on inputs of these element types.
+    """Whether the CPU provider runs an operator at opset `version` on inputs with these element types.
 
-    `dtypes` are of TensorProto.DataType, 0 where unknown or omitted. An operator without kernel runs if the operators
-    of its function do; one of half precision also if there is a kernel of single precision, between casts. True for
-    every operator where onnxruntime was built without the list of its kernels.
+    `dtypes` are numbers of TensorProto.DataType, 0 if unknown or omitted. An operator without kernel runs if those of
+    its function do; in half precision, also with a kernel of single precision between casts. Always true if onnxruntime
+    was built without the list of its kernels.
     """
     return _runs(op_type, op_schemas.canonical_domain(domain), version, tuple(dtypes))
 
@@ -75,7 +75,7 @@ def runs_on_cpu(op_type: str, domain: str, version: int, dtypes: Sequence[int] =
 @cache
 def _runs(op_type: str, domain: str, version: int, dtypes: tuple[int, ...]) -> bool:
     known = _registry()
-    if known is None or op_type == "Constant":  # which needs no kernel
+    if known is None or op_type == "Constant":  # it needs no kernel
         return True
     if not known.accepts(op_type, domain, version, dtypes):
         return False
@@ -89,11 +89,11 @@ def _runs(op_type: str, domain: str, version: int, dtypes: tuple[int, ...]) -> b
 
 
 def _runs_as_function(known: _Registry, op_type: str, domain: str, version: int, dtypes: tuple[int, ...]) -> bool:
-    """Whether ONNX defines the operator as a function, of operators that run.
+    """Whether ONNX defines the operator as a function of operators that run.
 
-    Of a function that does not depend on types or attributes, onnxruntime requires that none of them changed since.
+    If a function does not depend on types or attributes, onnxruntime requires that none of its operators changed since.
     """
-    spec: Any = op_schemas.schema(op_type, domain, version)  # the types of onnx lack its functions
+    spec: Any = op_schemas.schema(op_type, domain, version)  # onnx's types lack the functions of schemas
     if spec is None:
         return False
     plain: list[int] = [v for v in spec.function_opset_versions if v <= version]
@@ -110,7 +110,7 @@ def _runs_as_function(known: _Registry, op_type: str, domain: str, version: int,
 
 
 def _typed_function(spec: Any, version: int, dtypes: tuple[int, ...]) -> onnx.FunctionProto:
-    """The function of an operator for inputs of some types; empty if it depends on other attributes than integers."""
+    """The function of an operator for input types; empty if it depends on attributes other than integers."""
     inputs = [f"i{i}" for i in range(max(len(dtypes), spec.min_input))]
     node = helper.make_node(spec.name, inputs, [f"o{i}" for i in range(spec.min_output)], domain=spec.domain)
     node.attribute.extend(
@@ -122,7 +122,7 @@ def _typed_function(spec: Any, version: int, dtypes: tuple[int, ...]) -> onnx.Fu
     types = [helper.make_tensor_type_proto(d or TensorProto.FLOAT, None) for d in given[: len(inputs)]]
     try:
         found = function_body(spec, version, node, [t.SerializeToString() for t in types])
-    except OnnxError:  # such as for SequenceMap without its body
+    except OnnxError:  # for example, for SequenceMap without its body
         found = b""
     return onnx.FunctionProto.FromString(found)
 
@@ -140,15 +140,15 @@ class _Registry:
                 self._kernels.setdefault((kernel.domain, kernel.op_name), []).append(kernel)
 
     def version_of(self, op_type: str, domain: str, version: int) -> int:
-        """The opset with which the operator in force at opset `version` came; 0 if there is none."""
+        """The opset in which the operator in force at opset `version` was added; 0 if there is none."""
         return max((v for v in self._schemas.get((domain, op_type), ()) if v <= version), default=0)
 
     def has_changed(self, node: onnx.NodeProto, before: int, after: int) -> bool:
-        """Whether the operator of a node has another version at opset `after` than at `before`."""
+        """Whether a node's operator has another version at opset `after` than at `before`."""
         return len({self.version_of(node.op_type, node.domain, version) for version in (before, after)}) > 1
 
     def accepts(self, op_type: str, domain: str, version: int, dtypes: tuple[int, ...]) -> bool:
-        """Whether an operator is defined for so many inputs of these types."""
+        """Whether an operator is defined for these input types."""
         since = self.version_of(op_type, domain, version)
         spec = self._schemas[domain, op_type][since] if since else None
         if spec is None or spec.deprecated or len(dtypes) > spec.max_input:
@@ -156,7 +156,7 @@ class _Registry:
         return all(text in formal.types for formal, text in _with_formals(spec, dtypes))
 
     def has_kernel(self, op_type: str, domain: str, version: int, dtypes: tuple[int, ...]) -> bool:
-        """Whether there is a kernel for an operator on inputs of these types."""
+        """Whether there is a kernel for an operator with these input types."""
         since = self.version_of(op_type, domain, version)
         inputs = _with_formals(self._schemas[domain, op_type][since], dtypes)
         given = {name: text for formal, text in inputs for name in (formal.typeStr, formal.name)}
@@ -171,22 +171,22 @@ class _Registry:
 def _registry() -> _Registry | None:
     library: Any = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
     if not (hasattr(library, "get_all_operator_schema") and hasattr(library, "get_all_opkernel_def")):
-        return None  # a build without them
+        return None  # a build without this list
     return _Registry(library.get_all_operator_schema(), library.get_all_opkernel_def())
 
 
 def _with_formals(spec: Any, dtypes: Sequence[int]) -> Iterator[tuple[Any, str]]:
-    """The formal inputs whose types are known, each with its type."""
+    """Yield the formal inputs whose types are known, with the types."""
     formals = list(spec.inputs)
     for i, dtype in enumerate(dtypes):
         if dtype and formals:
-            yield formals[min(i, len(formals) - 1)], f"tensor({element_type(dtype)})"  # the last one may be repeated
+            yield formals[min(i, len(formals) - 1)], f"tensor({element_type(dtype)})"  # the last one may be variadic
 
 
 def _covers(versions: tuple[int, int], since: int) -> bool:
-    """Whether a kernel of a range of versions runs the version of an operator that came with opset `since`.
+    """Whether a kernel with a version range runs the operator version added in opset `since`.
 
-    Of a range without end only its first version is covered, since later ones may mean something else.
+    If the range is open, only its first version is covered, because later ones may have another meaning.
     """
     first, last = versions
     return first == since or (last != UNBOUNDED and first <= since <= last)

@@ -12,7 +12,7 @@ from .sessions import ENABLE_ALL, OrtSession, SessionConfig, inference_session
 
 
 def load(model: bytes | Path, settings: EngineSettings) -> EngineSession:
-    """A session with all optimizations, as users have it; the errors are onnxruntime's."""
+    """A session with all optimizations, as users run it; raises onnxruntime's errors."""
     config = SessionConfig(
         ENABLE_ALL,
         prepack_weights=True,

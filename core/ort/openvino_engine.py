@@ -1,7 +1,7 @@
 """OpenVINO's own runtime as an engine.
 
-Its frontend drops inputs that no op reads, takes an initializer for a constant even where the model lets callers
-override it, and loses the name of one of two outputs with the same value; so outputs are mapped by position.
+Its frontend drops unused inputs, treats overridable initializers as constants, and loses the name of one of two
+outputs that have the same value; outputs are therefore mapped by position.
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ Array = np.ndarray[Any, Any]
 DEVICE = "CPU"
 TELEMETRY = "openvino_telemetry"
 INT8 = "int8"
-"""The precision in which activations are quantized, in groups, before they are multiplied by weights of 8 or 4 bits."""
+"""The precision in which groups of activations are quantized before being multiplied by 8-bit or 4-bit weights."""
 PRECISIONS = (SINGLE, "bf16", "f16", INT8)
-GROUP = 128  # activations with one scale in int8: of 64, whole models took 1.02 to 1.15 times as long; 256 fit few
+GROUP = 128  # activations per int8 scale; with 64, models took 1.02 to 1.15 times as long; few support 256
 ELEMENT_TYPES = MappingProxyType({
     "f32": "float", "f64": "double", "f16": "float16", "bf16": "bfloat16", "boolean": "bool", "i8": "int8",
     "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
     "i4": "int4", "u4": "uint4", "f8e4m3": "float8e4m3fn", "f8e5m2": "float8e5m2", "string": "string",
 })  # fmt: skip
-"""OpenVINO's types of elements, and ONNX's."""
+"""OpenVINO's element types, and ONNX's."""
 NOISE = re.compile(
     r"Exception from \S+:\d+:|Check '.*?' failed at \S+:\d+:|Summary:|FrontEnd API failed with \w+:"
     r"|To facilitate .*|While validating node .*"
 )
-"""Parts of its messages that say where in its source, and nothing about the model."""
+"""Parts of its messages about source locations, which do not concern the model."""
 NAMING = "operation name"
 """The part of a message that names an op."""
 OF_WEIGHTS = frozenset({"u8", "i8", "u4", "i4"})
 """The runtime precisions of a product with weights of few bits."""
 WITH_BODIES = frozenset({"If", "Loop", "TensorIterator"})
-"""The types of ops of a compiled model whose bodies it does not tell."""
+"""The types of ops in a compiled model whose bodies are not reported."""
 UNCONVERTED = frozenset({"NotSupportedONNXNode", "ONNXFrameworkNode"})
 """The types of ops that its frontend did not convert."""
 
 
 @cache
 def _library() -> Any:
-    """The package `openvino`, imported without its telemetry.
+    """Import the package `openvino` without its telemetry.
 
-    Importing it sends an event to Google Analytics and writes to ~/intel, unless `opt_in_out --opt_out` wrote a file
-    there before. Where the package for that is missing, OpenVINO has a stub for it, and so it gets the stub here.
+    Importing it would send an event to Google Analytics and write to ~/intel, unless `opt_in_out --opt_out` had created
+    a file there. OpenVINO has a stub in case the telemetry package is missing, and that stub is used here.
     """
     sys.modules.setdefault(TELEMETRY, cast("Any", None))
     try:
@@ -79,7 +79,7 @@ def _core() -> Any:
 
 
 def _has_bf16() -> bool:
-    """Whether the processor has instructions for bfloat16, which are emulated otherwise."""
+    """Whether the processor has instructions for bfloat16, which otherwise is emulated."""
     return "BF16" in _core().get_property(DEVICE, "OPTIMIZATION_CAPABILITIES")
 
 
@@ -92,7 +92,7 @@ def compile_options(settings: EngineSettings) -> dict[str, Any]:
         **({"INFERENCE_NUM_THREADS": settings.threads} if settings.threads else {}),
         **({"NUM_STREAMS": settings.streams} if settings.streams else {}),
         **({"PERF_COUNT": "YES"} if settings.profiles else {}),
-        "DYNAMIC_QUANTIZATION_GROUP_SIZE": GROUP if is_int8 else 0,  # its default is 32, in each precision
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": GROUP if is_int8 else 0,  # the default is 32, in all precisions
         **settings.options,
     }
 
@@ -120,7 +120,7 @@ def load(model: bytes | Path, settings: EngineSettings) -> EngineSession:
         if found := unsupported(model):
             named, functions = dict.fromkeys(u.op_type for u in found), {f.name for f in message.functions}
             are_local = all(split_op_type(name)[1] in functions for name in named)
-            advice = "; `passes run --pipeline none` puts the nodes of functions in place of their calls" * are_local
+            advice = "; `passes run --pipeline none` inlines functions" * are_local
             raise EvaluationError(f"it has no {', '.join(named)}, at {found[0].place}{advice}") from e
         text = message_of(e)
         place = "" if read is None or NAMING in text.casefold() else _first_failing(read, settings)
@@ -129,14 +129,14 @@ def load(model: bytes | Path, settings: EngineSettings) -> EngineSession:
 
 
 def _first_failing(model: Any, settings: EngineSettings) -> str:
-    """In words, the first op up to which the graph of a model that does not compile does not compile, either."""
+    """Describe the first op such that the graph up to it does not compile."""
     ops = [op for op in model.get_ordered_ops() if op.get_type_name() not in {"Parameter", "Constant", "Result"}]
 
     def fails(end: int) -> bool:
         try:
             part = _library().Model(ops[end - 1].outputs(), model.get_parameters())
             _core().compile_model(part, DEVICE, compile_options(settings))
-        except Exception:  # noqa: BLE001 - whatever it is
+        except Exception:  # noqa: BLE001 - any error
             return True
         return False
 
@@ -145,32 +145,32 @@ def _first_failing(model: Any, settings: EngineSettings) -> str:
 
 
 def _message(model: bytes | Path) -> onnx.ModelProto:
-    """The model without the elements of weights in files."""
+    """The model without external weights."""
     return onnx.ModelProto.FromString(model) if isinstance(model, bytes) else load_without_weights(model)
 
 
 def _require_tensors(message: onnx.ModelProto) -> None:
-    """Raise EvaluationError for inputs and outputs that are no tensors of numbers."""
+    """Raise EvaluationError for inputs and outputs that are not numeric tensors."""
     for v in (*message.graph.input, *message.graph.output):
         kind = v.type.WhichOneof("value")
         if kind is not None and kind != "tensor_type":
-            raise EvaluationError(f"it exchanges no {kind.removesuffix('_type')} with Python, as {v.name} is")
+            raise EvaluationError(f"it cannot exchange a {kind.removesuffix('_type')} with Python, such as {v.name}")
         if v.type.tensor_type.elem_type == onnx.TensorProto.STRING:
-            raise EvaluationError(f"texts are not exchanged with it, as in {v.name}")
+            raise EvaluationError(f"it cannot exchange strings, such as {v.name}")
 
 
 def message_of(error: BaseException) -> str:
-    """The message of an exception in one line, without places in OpenVINO's source."""
+    """An exception's message in one line, without locations in OpenVINO's source."""
     return " ".join(NOISE.sub("", str(error)).split())[:300] or type(error).__name__
 
 
 def unsupported(model: bytes | Path) -> list[Unsupported]:
-    """The ops for which OpenVINO's frontend has no rule."""
+    """The ops that OpenVINO's frontend cannot convert."""
     manager: Any = _library().frontend.FrontEndManager()
     frontend = manager.load_by_framework("onnx")
     try:
         found = frontend.convert_partially(frontend.load(BytesIO(model) if isinstance(model, bytes) else str(model)))
-    except Exception:  # noqa: BLE001 - the error of loading says why a model is not read at all
+    except Exception:  # noqa: BLE001 - the error of loading explains why a model cannot be read
         return []
     nodes = [*all_nodes(_message(model).graph.node)]
     named = {name: node for node in nodes for name in (node.name, *node.output) if name}
@@ -178,14 +178,14 @@ def unsupported(model: bytes | Path) -> list[Unsupported]:
     names = ([op.get_friendly_name(), *(name for port in op.outputs() for name in port.get_names())] for op in left)
     known = {id(node): node for own in names if (node := next((named[n] for n in own if n in named), None)) is not None}
     return [
-        Unsupported(qualified_op_type(n.domain, n.op_type), next(filter(None, n.output), ""), "there is no rule for it")
+        Unsupported(qualified_op_type(n.domain, n.op_type), next(filter(None, n.output), ""), "it cannot be converted")
         for n in nodes
         if id(n) in known
     ]
 
 
 def _all_ops(model: Any) -> Iterator[Any]:
-    """The ops of a model, and the ops of bodies."""
+    """Yield the ops of a model, including those of bodies."""
     for op in model.get_ops():
         yield op
         if op.get_type_name() in WITH_BODIES:
@@ -195,13 +195,13 @@ def _all_ops(model: Any) -> Iterator[Any]:
 
 
 class OpenvinoSession(EngineSession):
-    """A compiled model. Arrays of results are copies, as OpenVINO writes its own memory again in the next run."""
+    """A compiled model. Results are copies, because OpenVINO reuses its memory in the next run."""
 
     def __init__(self, graph: onnx.GraphProto, compiled: Any) -> None:
         self._compiled, self._initializers = compiled, {t.name for t in graph.initializer}
         names = [o.name for o in graph.output]
         if len(names) != len(compiled.outputs):
-            raise EvaluationError(f"it has {len(compiled.outputs)} outputs in place of {len(names)}")
+            raise EvaluationError(f"it has {len(compiled.outputs)} outputs instead of {len(names)}")
         self._ports = dict(zip(names, range(len(names)), strict=True))
         inputs = [i.name for i in graph.input]
         known = [(port, {*port.get_names(), port.get_node().get_friendly_name()}) for port in compiled.inputs]
@@ -240,8 +240,8 @@ class OpenvinoSession(EngineSession):
     def _tensors(self, feeds: Mapping[str, Any]) -> dict[Any, Any]:
         """The tensors of the inputs that the compiled model has."""
         for name in feeds.keys() - self._inputs.keys():
-            if name not in self._given:  # an input that no op reads may have any value
-                raise EvaluationError(f"it takes {name} as a constant, whose default is not overridden")
+            if name not in self._given:  # an unused input may have any value
+                raise EvaluationError(f"it treats {name} as a constant, so its default cannot be overridden")
         return {port: _tensor(feeds[name], kind, name) for name, (port, kind) in self._inputs.items()}
 
     def _result(self, request: Any, index: int) -> Array:
@@ -253,12 +253,12 @@ class OpenvinoSession(EngineSession):
         return numpy_helper.to_array(proto)
 
     def bind(self, feeds: Mapping[str, Any]) -> Callable[[], object]:
-        """A call as users write it: inputs are shared, results are copied; each thread has a request of its own."""
+        """Make a call like users do: inputs are shared, results are copied, and each thread has its own request."""
         tensors = self._tensors(feeds)
         return lambda: self._request().infer(tensors, share_inputs=True, share_outputs=False)
 
     def cancel(self) -> None:
-        """Let OpenVINO end the run."""
+        """Make OpenVINO end the run."""
         self._last.cancel()
 
     def op_times(self) -> list[OpTime]:
@@ -281,10 +281,10 @@ class OpenvinoSession(EngineSession):
 
 
 def _element_type(port: Any) -> str:
-    """The type of the elements of an input or output, as ONNX names it. Raises EvaluationError."""
+    """The element type of an input or output, with its ONNX name. Raises EvaluationError."""
     name = port.get_element_type().get_type_name()
     if name not in ELEMENT_TYPES:
-        raise EvaluationError(f"elements of its type {name} are not exchanged with Python")
+        raise EvaluationError(f"elements of its type {name} cannot be exchanged with Python")
     return ELEMENT_TYPES[name]
 
 
@@ -296,7 +296,7 @@ def _shape(port: Any) -> tuple[int | None, ...]:
 
 
 def onnx_type(kind: str) -> int:
-    """The element type of TensorProto, of its name in a type."""
+    """The element type of TensorProto for its name in a type."""
     return onnx.TensorProto.DataType.Value(kind.upper())
 
 
@@ -305,11 +305,11 @@ def _has_numpy_type(kind: str) -> bool:
 
 
 def _tensor(value: Any, kind: str, name: str) -> Any:
-    """The tensor of an input. Raises EvaluationError for an array of another type."""
+    """The tensor for an input. Raises EvaluationError for an array of another type."""
     array, wanted = np.asarray(value, order="C"), helper.tensor_dtype_to_np_dtype(onnx_type(kind))
     if array.dtype != wanted:
-        raise EvaluationError(f"{name} has elements of {array.dtype}, in place of {wanted}")
-    ov, array = _library(), array.view(wanted)  # it knows np.int64, and not np.longlong
+        raise EvaluationError(f"{name} has elements of {array.dtype} instead of {wanted}")
+    ov, array = _library(), array.view(wanted)  # OpenVINO accepts np.int64, but not np.longlong
     if _has_numpy_type(kind):
         return ov.Tensor(array, shared_memory=True) if array.size else ov.Tensor(array)
     own = next(name for name, text in ELEMENT_TYPES.items() if text == kind)
@@ -321,9 +321,9 @@ def _tensor(value: Any, kind: str, name: str) -> Any:
 
 
 def running_precision(compiled: Any) -> str:
-    """The precision that a compiled model has really: its hint, if any op runs in that, or bodies may have such ops.
+    """The precision of a compiled model: its hint, if any op runs in it, or if bodies may contain such ops.
 
-    It is int8 if it has quantized weights for that.
+    It is int8 if the model has quantized weights.
     """
     hint = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
     is_int8 = int(compiled.get_property("DYNAMIC_QUANTIZATION_GROUP_SIZE")) == GROUP

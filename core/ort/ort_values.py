@@ -1,4 +1,4 @@
-"""OrtValues of element types that NumPy lacks, which hold their bytes."""
+"""OrtValues with element types that NumPy lacks, which contain the bytes of elements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-# As onnxruntime names them.
+# With onnxruntime's names.
 NUMPY_ELEMENT_TYPES = frozenset({
     "float", "double", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
     "string", "complex64", "complex128",
@@ -21,7 +21,7 @@ TENSOR_TYPE = re.compile(r"tensor\((\w+)\)")
 
 
 def lacks_numpy_dtype(kind: str) -> bool:
-    """Whether a type, as onnxruntime names it, has elements that NumPy lacks: `tensor(bfloat16)`."""
+    """Whether NumPy lacks the elements of a type in onnxruntime's notation, such as `tensor(bfloat16)`."""
     return not NUMPY_ELEMENT_TYPES.issuperset(TENSOR_TYPE.findall(kind))
 
 
@@ -29,12 +29,12 @@ Array = np.ndarray[Any, Any]
 
 
 def is_exchangeable(kinds: Iterable[str]) -> bool:
-    """Whether OrtValues of all these types can be exchanged with Python: dense tensors of numbers."""
+    """Whether OrtValues of all these types can be exchanged with Python: dense numeric tensors."""
     return all(TENSOR_TYPE.fullmatch(kind) and kind != "tensor(string)" for kind in kinds)
 
 
 def packed_elements(array: Array) -> Array:
-    """The bytes of elements of a type that NumPy lacks; 4-bit elements lie two in a byte."""
+    """The bytes of elements of a type that NumPy lacks; two 4-bit elements per byte."""
     return np.frombuffer(numpy_helper.from_array(array).raw_data, np.uint8)
 
 
@@ -62,7 +62,7 @@ def from_ortvalue(value: Any) -> Array:
 
 
 def run_bound(session: Any, outputs: Sequence[str], values: Mapping[str, Any], options: Any) -> list[Any]:
-    """Run a session with OrtValues in linear time. Other ways look each name up among the names of all inputs."""
+    """Run a session with OrtValues in linear time. Other methods search for each name among all input names."""
     binding, names = session.io_binding(), dict.fromkeys(outputs)
     for name, value in values.items():
         binding.bind_ortvalue_input(name, value)

@@ -1,4 +1,4 @@
-"""Models divided into parts of two kinds, each of which is a model of its own, and sessions that run them in turn."""
+"""Models divided into parts of two kinds, each of which is a separate model, and sessions that run them in turn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NodeTest = Callable[[onnx.NodeProto], bool]
 
 @dataclass(frozen=True)
 class Part:
-    """Nodes that run together: what they read from outside, and what they make for others."""
+    """Nodes that run together: the values that they read from outside, and those that they produce for others."""
 
     nodes: Sequence[onnx.NodeProto]
     is_other: bool
@@ -30,9 +30,9 @@ class Part:
 
 
 class DividedModel:
-    """A model that is divided into parts. Nodes that are constant, and read nothing else, are in each that needs them.
+    """A model divided into parts. Constant nodes are part of each part that needs them.
 
-    `is_constant` says whether a node gives the same in each run if what it reads is the same.
+    `is_constant` says whether a node returns the same in each run if its inputs are the same.
     """
 
     def __init__(self, model: onnx.ModelProto, is_constant: NodeTest) -> None:
@@ -51,9 +51,9 @@ class DividedModel:
                 self.nodes.append(node)
 
     def parts(self, is_other: NodeTest, *, alone: bool = False) -> list[Part]:
-        """The parts in order, by turns of one kind and the other; a node is in the first one that can have it.
+        """The parts in order, alternating between the two kinds; each node is in the first possible part.
 
-        `alone`: each of the other nodes is a part of its own.
+        `alone`: each node of the other kind is a separate part.
         """
         stages, levels = list[list[onnx.NodeProto]](), dict[str, int]()
         for node in self.nodes:
@@ -75,7 +75,7 @@ class DividedModel:
         return [replace(part, makes=tuple(name for name in part.makes if name in read)) for part in found]
 
     def part_model(self, part: Part, types: Mapping[str, onnx.TypeProto | None]) -> onnx.ModelProto:
-        """The model of a part, with the initializers and constants that it reads; `types` are of its inputs."""
+        """The model of a part, with the initializers and constants that it reads; `types` are those of its inputs."""
         model = onnx.ModelProto(ir_version=self.message.ir_version)
         model.opset_import.extend(self.message.opset_import)
         model.functions.extend(self.message.functions)
@@ -95,7 +95,7 @@ class DividedModel:
 
 
 class PartedSession(EngineSession):
-    """A session that runs the parts of a model, and hands on their values."""
+    """A session that runs the parts of a model, and passes their values on."""
 
     def __init__(self, model: DividedModel, parts: Sequence[Part]) -> None:
         self._parts, self._names, self._is_cancelled = parts, model.outputs, False
@@ -114,18 +114,18 @@ class PartedSession(EngineSession):
         names = self._names if outputs is None else outputs
         found = {**self._constant_outputs, **values}
         if missing := next((name for name in names if name not in found), None):
-            raise EvaluationError(f"{missing} is a sparse initializer, which is no output")
+            raise EvaluationError(f"{missing} is a sparse initializer, which cannot be an output")
         return [found[name] for name in names]
 
     def cancel(self) -> None:
-        """End the run after the current part, and let its session end it sooner."""
+        """End the run after the current part, and make its session end early."""
         self._is_cancelled = True
         for session in self._engine_sessions():
             session.cancel()
 
     @abstractmethod
     def _run_part(self, number: int, part: Part, values: Mapping[str, Any]) -> list[Any]:
-        """The values that a part computes from the values so far."""
+        """The values that a part computes from the current values."""
 
     @abstractmethod
     def _engine_sessions(self) -> Iterable[EngineSession]:
@@ -141,7 +141,7 @@ def type_of(name: str, value: Any, declared: onnx.TypeProto | None) -> onnx.Type
         return declared
     first = next(iter(_elements(value)), None)
     if not isinstance(first, np.ndarray):
-        raise EvaluationError(f"the type of {name} is not known, which another part made")
+        raise EvaluationError(f"the type of {name}, which another part produced, is unknown")
     element = element_type(cast("Array", first))
     return helper.make_sequence_type_proto(helper.make_tensor_type_proto(element, None))
 
@@ -153,11 +153,11 @@ def element_type(array: Array) -> int:
     try:
         return helper.np_dtype_to_tensor_dtype(array.dtype)
     except (KeyError, ValueError) as e:
-        raise EvaluationError(f"a kernel gave an array of {array.dtype}, which ONNX does not have") from e
+        raise EvaluationError(f"a kernel returned an array of {array.dtype}, which ONNX does not support") from e
 
 
 def kind_of(value: Any) -> Hashable:
-    """A key for the types of values, and the ranks of tensors."""
+    """A key for the types of values and the ranks of tensors."""
     if isinstance(value, np.ndarray):
         array = cast("Array", value)
         return array.dtype, array.ndim
@@ -165,5 +165,5 @@ def kind_of(value: Any) -> Hashable:
 
 
 def _elements(value: Any) -> list[Any]:
-    """The elements of a sequence; none of another value."""
+    """The elements of a sequence; empty for other values."""
     return cast("list[Any]", value) if isinstance(value, list) else []

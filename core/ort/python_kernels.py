@@ -1,4 +1,4 @@
-"""Kernels in Python: functions of NumPy arrays, classes as `onnx.reference` takes them, and local functions."""
+"""Kernels in Python: functions of NumPy arrays, operator classes of `onnx.reference`, and local functions."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ Operator = tuple[str, str]
 
 
 class KernelFailed(EvaluationError):
-    """A kernel in Python that raised an exception, or gave no proper outputs."""
+    """A kernel in Python raised an exception, or returned invalid outputs."""
 
 
 class BrokenKernel(KernelFailed):
-    """A kernel in Python that does not keep what it declares, on which rewrites rely: it is no refusal of inputs."""
+    """A kernel in Python violated its declaration, on which rewrites rely; it did not just reject its inputs."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function that computes an operator: of arrays, and of attributes by name; it gives an array, or a tuple.
+    """A function that computes an operator from arrays, and attributes as keywords; it returns an array or a tuple.
 
     Examples:
         >>> @kernel("com.acme.Scale")
@@ -57,12 +57,12 @@ class Kernel:
 
 
 def kernel(op: str, *, like: int | None = None) -> Callable[[KernelFunction], Kernel]:
-    """Declare a function as the kernel of an operator, behind its domain, as in `com.acme.Scale`.
+    """Declare a function as the kernel of an operator, given with its domain, such as `com.acme.Scale`.
 
-    The function gets the inputs as NumPy arrays, which it may not change, None for an omitted one, and the attributes
-    of the node by name. It gives an array, or a tuple of arrays for several outputs. `like`: the number of an input of
-    whose type and shape all outputs are, so that passes know them. Raises UsageError for a name without a domain, and
-    for arguments of other types.
+    The function is called with the inputs as NumPy arrays, which it must not modify (None for omitted ones), and with
+    the node's attributes as keywords. It returns an array, or a tuple of arrays for several outputs. `like` is the
+    index of an input that has the type and shape of all outputs, so that passes know them. Raises UsageError for a name
+    without a domain, and for arguments of other types.
 
     Examples:
         >>> @kernel("com.acme.Scale", like=0)
@@ -71,8 +71,8 @@ def kernel(op: str, *, like: int | None = None) -> Callable[[KernelFunction], Ke
         >>> scale(np.float32([1, 2]), factor=2.0)
         array([2., 4.], dtype=float32)
     """
-    require_type(op, str, "kernel", "the name of an operator, as in @kernel('com.acme.Scale')")
-    require_type(like, (int, NoneType), "kernel", "the number of an input as like, as in like=0")
+    require_type(op, str, "kernel", "the name of an operator, such as @kernel('com.acme.Scale')")
+    require_type(like, (int, NoneType), "kernel", "the index of an input as like, such as like=0")
     domain, op_type = split_op_type(op)
     if not domain or not op_type:
         raise UsageError(f"@kernel({op!r}): not of the form com.acme.Scale, a domain and an operator")
@@ -80,28 +80,28 @@ def kernel(op: str, *, like: int | None = None) -> Callable[[KernelFunction], Ke
 
 
 def is_operator_class(thing: object) -> bool:
-    """Whether it is a class of an operator, as `onnx.reference` takes it."""
+    """Whether an object is an operator class for `onnx.reference`."""
     return isinstance(thing, type) and hasattr(thing, "op_domain") and hasattr(thing, "_run")
 
 
 def is_kernel(thing: object, module: str) -> bool:
-    """Whether a value in a module is a kernel in Python: of @kernel, or a class that the module defines."""
+    """Whether an object in a module is a kernel in Python: made by @kernel, or a class that the module defines."""
     return isinstance(thing, Kernel) or (is_operator_class(thing) and getattr(thing, "__module__", "") == module)
 
 
 def format_type(thing: object) -> str:
-    """An object as its type."""
+    """An object, described by its type."""
     return f"an object of type {type(thing).__name__}"
 
 
 @cache
 def kernel_classes(places: tuple[KernelPlace, ...]) -> Mapping[Operator, type]:
-    """Classes for `onnx.reference` by operator, of kernels at these places. Raises PluginError."""
+    """Operator classes for `onnx.reference`, from kernels at these locations. Raises PluginError."""
     return {(p.domain, p.op_type): _operator_class(p) for p in places}
 
 
 def _operator_class(place: KernelPlace) -> type:
-    """A class of a kernel whose errors name the kernel, and which lends its inputs."""
+    """A class for a kernel that names it in errors, and passes inputs read-only."""
     from onnx.reference.op_run import OpRun  # noqa: PLC0415 - seldom needed and slow to import
 
     label = f"the kernel {qualified_op_type(place.domain, place.op_type)} of {Path(place.file).name or place.module}"
@@ -128,13 +128,13 @@ def _operator_class(place: KernelPlace) -> type:
 
 
 def _thing_at(place: KernelPlace) -> Any:
-    """The kernel at a place. Raises PluginError."""
+    """The kernel at a location. Raises PluginError."""
     where = place.module or place.file
     with plugin_errors(where, where):
         main, file = sys.modules["__main__"], Path(place.file)
         if _can_import(place.module):
             found: Any = import_module(place.module)
-        else:  # a script that is running is not run again
+        else:  # a running script is not run again
             found = main if place.file and getattr(main, "__file__", None) == place.file else import_file(file)
         for name in place.name.split("."):
             found = getattr(found, name)
@@ -144,12 +144,12 @@ def _thing_at(place: KernelPlace) -> Any:
 def _can_import(module: str) -> bool:
     try:
         return bool(module) and (module in sys.modules or find_spec(module) is not None)
-    except ModuleNotFoundError:  # the package that the module is in
+    except ModuleNotFoundError:  # the package that contains the module
         return False
 
 
 def _read_only(value: Any) -> Any:
-    """An array whose elements cannot be changed by it; any other value itself."""
+    """A read-only view of an array; other values are unchanged."""
     if not isinstance(value, np.ndarray):
         return value
     lent = cast("np.ndarray[Any, Any]", value).view()
@@ -158,20 +158,20 @@ def _read_only(value: Any) -> Any:
 
 
 def _outputs(label: str, given: Any, names: list[str]) -> tuple[Any, ...]:
-    """The outputs of a kernel as arrays, sequences or maps, at least as many as have names. Raises KernelFailed."""
+    """A kernel's outputs as arrays, sequences or maps, at least as many as have names. Raises KernelFailed."""
     several = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
     values = [np.asarray(v) if isinstance(v, np.generic | bool | int | float) else v for v in several]
     needed = max((i for i, name in enumerate(names, 1) if name), default=0)
     if len(values) < needed:
-        raise KernelFailed(f"{label} gave {len(values)} of the {needed} outputs of the node")
+        raise KernelFailed(f"{label} returned {len(values)} of the {needed} outputs of the node")
     for i, value in enumerate(values):
         if not isinstance(value, np.ndarray | list | dict):
-            raise KernelFailed(f"{label} gave no array for output {i}, but {format_type(value)}")
+            raise KernelFailed(f"{label} returned {format_type(value)} instead of an array for output {i}")
     return tuple(values)
 
 
 def _require_like(label: str, outputs: tuple[Any, ...], source: list[Any], number: int) -> None:
-    """Raise BrokenKernel for an output of another type or shape than the input of a number."""
+    """Raise BrokenKernel for an output whose type or shape differs from the input with the given index."""
     if not source:
         raise BrokenKernel(f"{label} declares like={number}, an input that the node does not have")
     kinds = [(getattr(v, "dtype", None), getattr(v, "shape", None)) for v in (*source, *outputs)]
@@ -182,9 +182,9 @@ def _require_like(label: str, outputs: tuple[Any, ...], source: list[Any], numbe
 
 
 def with_functions(model: onnx.ModelProto, added: CustomOperators) -> onnx.ModelProto:
-    """The model with those local functions of custom operators that it calls, itself or in functions.
+    """The model with the local functions of custom operators that it calls, directly or indirectly.
 
-    The domains of kernels in Python are imported: onnxruntime takes custom operators of domains that are not, too.
+    The domains of kernels in Python are imported, because onnxruntime accepts custom operators of domains that are not.
     """
     defined, found = local_functions(model), onnx.ModelProto()
     known = {operator_of(f): f for f in map(onnx.FunctionProto.FromString, added.functions)}
@@ -193,7 +193,7 @@ def with_functions(model: onnx.ModelProto, added: CustomOperators) -> onnx.Model
         for key in sorted({(node.domain, node.op_type) for node in all_nodes(nodes)} & known.keys()):
             if key not in defined:
                 defined.add(key)
-                add_called(known[key].node)  # `onnx.reference` knows the functions before one alone
+                add_called(known[key].node)  # `onnx.reference` requires functions before those that call them
                 found.functions.append(known[key])
 
     for nodes in (model.graph.node, *(f.node for f in model.functions)):

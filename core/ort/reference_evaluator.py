@@ -1,4 +1,4 @@
-"""`onnx.reference` as it is right: with custom operators, and refused where it is wrong."""
+"""`onnx.reference` with custom operators, restricted to what it computes correctly."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..serialization.proto_queries import all_nodes, local_functions, opset_vers
 from .python_kernels import kernel_classes, with_functions
 
 RIGHT_IN_REFERENCE_SINCE = MappingProxyType({"BatchNormalization": 14, "Hardmax": 13, "LogSoftmax": 13, "Softmax": 13})
-"""The opset version from which `onnx.reference` is right, for operators with another meaning in earlier ones."""
+"""The opset version since which `onnx.reference` is correct, for operators whose meaning was different before."""
 
 
 def reference_evaluator(model: onnx.ModelProto) -> Any:
-    """A ReferenceEvaluator of a model.
+    """Create a ReferenceEvaluator of a model.
 
-    Raises ModelLoadError for operators of which it is wrong in the opset of the model, PluginError for a kernel that
+    Raises ModelLoadError for operators that it computes wrongly at the model's opset, PluginError for a kernel that
     cannot be imported, and the errors of onnx.
     """
     from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - seldom needed and slow to import
@@ -40,9 +40,9 @@ def reference_evaluator(model: onnx.ModelProto) -> Any:
 
 
 def _require_right(model: onnx.ModelProto) -> None:
-    """Raise ModelLoadError for a node of which the reference is wrong."""
+    """Raise ModelLoadError for a node that the reference computes wrongly."""
     for holder, nodes in ((model, model.graph.node), *((f, f.node) for f in model.functions)):
         version = opset_versions(holder).get("", 0)
         for node in all_nodes(nodes):
             if not node.domain and version < RIGHT_IN_REFERENCE_SINCE.get(node.op_type, 0):
-                raise ModelLoadError(f"onnx.reference is wrong about {node.op_type} of opset {version}")
+                raise ModelLoadError(f"onnx.reference is wrong for {node.op_type} of opset {version}")

@@ -1,4 +1,4 @@
-"""Backend with sessions in a worker process, where crashes and hangs become errors."""
+"""Backend with sessions in a worker process, so that crashes and hangs become errors."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class SessionWorker:
     session: LoadedModel | None = None
 
     def load(self, model: bytes | Path | SplitFile, config: SessionConfig) -> str:
-        """Load a model in place of the last one: the precision in which it runs. Raises ModelLoadError."""
+        """Load a model, replacing the previous one; return the precision in which it runs. Raises ModelLoadError."""
         self.session = None
-        gc.collect()  # memory of the previous one
+        gc.collect()  # frees the memory of the previous session
         self.session = LoadedModel(model if isinstance(model, bytes) else load_file(model), config)
         return self.session.precision
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None, most: int) -> list[Any]:
         """Run the model once, for at most `timeout` seconds. Raises EvaluationError.
 
-        The outputs have at most `most` bytes, and stay in this process if that is 0.
+        The outputs may take at most `most` bytes; if that is 0, they are not returned.
         """
         assert self.session is not None
         found = self.session.run(outputs, feeds, timeout)
@@ -52,16 +52,16 @@ class SessionWorker:
 
 
 WORKER = module_command(__name__)
-OUTPUTS_SHARE = 8  # the part of the memory of its process that a run may give as outputs
+OUTPUTS_SHARE = 8  # 1/n of the process's memory that outputs of a run may take
 
 
 @dataclass(slots=True)
 class RemoteBackend:
-    """A `Backend`: the engine of a `config`, one session at a time, in a process that is started when needed.
+    """A `Backend`: the engine of a `config`, with one session at a time, in a process that is started when needed.
 
-    Another session replaces the first; the memory of the process is limited by the size of its model. Use it as a
-    context manager. `crashes` counts crashed and killed processes; `_written` is the model in a file that was given
-    last, and the file; `_loaded` is the session of the process.
+    Another session replaces the previous one. The process's memory limit depends on the size of its model. Use as a
+    context manager. `crashes` counts crashed and killed processes. `_written` is the last model given, with its file;
+    `_loaded` is the session in the process.
     """
 
     config: SessionConfig = UNOPTIMIZED
@@ -85,7 +85,7 @@ class RemoteBackend:
         self._folder.remove()
 
     def __call__(self, model: Loadable, *, config: SessionConfig | None = None) -> RemoteSession:
-        """Load a model, under another `config` if given. Raises ModelLoadError."""
+        """Load a model, with another `config` if given. Raises ModelLoadError."""
         config = config or self.config
         session = RemoteSession(self, self._source(model), config, session_memory(model, config))
         try:
@@ -106,7 +106,7 @@ class RemoteBackend:
         return self._written[1]
 
     def load(self, session: RemoteSession) -> None:
-        """Load the model of a session, unless the process has it. Raises ModelLoadError and WorkerExit."""
+        """Load the model of a session, unless the process already has it. Raises ModelLoadError and WorkerExit."""
         if self._loaded is None or self._loaded[0] is not session or self._loaded[1] != self._process.pid:
             self._loaded = None
             self._process.limit_memory(session.memory)
@@ -117,7 +117,7 @@ class RemoteBackend:
     def run(
         self, session: RemoteSession, outputs: Sequence[str], feeds: Arrays, timeout: float | None, most: int
     ) -> list[Any]:
-        """Run a session, as its worker does. Raises EvaluationError, RequestFailed and WorkerExit."""
+        """Run a session in its worker. Raises EvaluationError, RequestFailed and WorkerExit."""
         self.load(session)
         allowed = self.timeout if timeout is None else timeout + TERMINATION_GRACE
         with self._counting_crashes():
@@ -134,7 +134,7 @@ class RemoteBackend:
 
 @dataclass(slots=True, eq=False)
 class RemoteSession:
-    """A model in the process of a backend: a `Session`. `precision` is that in which the engine really computes."""
+    """A model in the process of a backend: a `Session`. `precision` is the one in which the engine computes."""
 
     backend: RemoteBackend
     model: bytes | Path | SplitFile
@@ -148,14 +148,14 @@ class RemoteSession:
         return self.config.engine_name
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
-        """Run once, for at most `timeout` seconds. Raises EvaluationError, UnverifiableError for odd values.
+        """Run once, for at most `timeout` seconds. Raises EvaluationError, and UnverifiableError for odd values.
 
-        The outputs may take a part of the memory of the process, as this process takes them, too.
+        The outputs may take a share of the process's memory, because they are copied to this process.
         """
         return self._run(outputs, feeds, timeout, self.memory // OUTPUTS_SHARE)
 
     def try_run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> None:
-        """Run once, as `run` does; the outputs may take all the memory, and stay in the process."""
+        """Like `run`, but the outputs may take all the memory, and are not returned."""
         self._run(outputs, feeds, timeout, 0)
 
     def _run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None, most: int) -> list[Any]:

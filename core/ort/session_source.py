@@ -1,4 +1,4 @@
-"""Split models as onnxruntime takes them, and as other engines do."""
+"""Split models in the forms that onnxruntime and other engines accept."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ..support.scratch_folder import ScratchFolder
 from .ort_values import Array, to_ortvalue
 
 NO_FILE = "elements_in_memory"  # the location of elements that the session gets as OrtValues
-MAX_WHOLE_BYTES = 1 << 30  # bytes of weights up to which a model is one message
+MAX_WHOLE_BYTES = 1 << 30  # bytes of weights; up to this size, a model is one message
 
 
 class SessionSource(NamedTuple):
-    """The `data` and the `folder` of a session of a split model, and the OrtValues that it copies, by name.
+    """The `data` and `folder` for a session of a split model, and the OrtValues that it copies, by name.
 
-    Each is beside the array that must outlive it.
+    Each OrtValue is paired with the array that must outlive it.
     """
 
     data: bytes
@@ -36,7 +36,7 @@ class SessionSource(NamedTuple):
 
 
 def session_source(model: SplitModel) -> SessionSource:
-    """The model for a session: aligned elements of a file are referred to there, others are given as values."""
+    """The model for a session: it refers to aligned elements in files; other elements are passed as values."""
     message = onnx.ModelProto()
     message.CopyFrom(model.message)
     paths = {name: path for name, t in model.tensors.items() if (path := _aligned_file(t)) is not None}
@@ -63,9 +63,9 @@ def _aligned_file(tensor: Tensor) -> Path | None:
 
 
 def with_output_types(model: Loadable) -> Loadable:
-    """The model with the types of its outputs, which parts of models do not have; a file as it is.
+    """Add the types of outputs, which models of parts lack; files are unchanged.
 
-    A type that is not known, as of a custom operator, stays open.
+    An unknown type, for example that of a custom operator, remains undefined.
     """
     if isinstance(model, Path) or all(o.type.WhichOneof("value") for o in message_of(model).graph.output):
         return model
@@ -84,9 +84,9 @@ def with_output_types(model: Loadable) -> Loadable:
 
 
 def whole_model(model: Loadable, folder: Path | None, exits: ExitStack, most: int = MAX_WHOLE_BYTES) -> bytes | Path:
-    """A model as one message, or a file with its large weights beside it that goes with `exits`.
+    """A model as one message, or as a file with its large weights next to it, which is removed with `exits`.
 
-    `folder` has the external weights of a model given as bytes. Of a split one, up to `most` bytes are in a message.
+    `folder` has the external weights of a model given as bytes. Of a split model, up to `most` bytes are in a message.
     """
     if isinstance(model, Path):
         return model

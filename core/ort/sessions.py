@@ -35,35 +35,43 @@ DISABLE_ALL, ENABLE_ALL = "DISABLE_ALL", "ENABLE_ALL"
 LEVELS = MappingProxyType({
     "basic": "ENABLE_BASIC", "extended": "ENABLE_EXTENDED", "layout": "ENABLE_LAYOUT", "all": ENABLE_ALL,
 })  # fmt: skip
-"""The optimization levels of onnxruntime, from least to most, with its own names."""
+"""The optimization levels of onnxruntime, from least to most, with onnxruntime's names."""
 ALL_LEVELS = MappingProxyType({"disable": DISABLE_ALL, **LEVELS})
 
 
 ALLOCATOR = MappingProxyType({"arena_extend_strategy": 1})
-"""The configuration of the arena that sessions share: kSameAsRequested."""
-MAX_THREADS = 1024  # of a session; onnxruntime starts all of them
-MANY_ENDS = 4000  # inputs and outputs of a session, above which it takes long to find the type of each array
+"""The configuration of the arena shared by sessions: kSameAsRequested."""
+MAX_THREADS = 1024  # in a session; onnxruntime starts all of them
+MANY_ENDS = 4000  # inputs and outputs of a session; with more, finding the type of each array takes long
 
 
 class SessionConfig(Struct, frozen=True):
-    """The configuration of a session: its `engine`, as `find_engine` takes it, and how that runs a model.
+    """The configuration of a session: its `engine`, a name for `find_engine`, and how the engine runs a model.
 
-    Each engine has the `precision`, the `streams` that run calls side by side (0: the engine's own choice), the
-    `intra_op_threads` and `provider_options`, which are options of the engine if that is not onnxruntime. The rest is
-    for onnxruntime: the `optimization_level` by its name, and `disabled_optimizers`.
+    All engines have the `precision`, the `streams` that run concurrent calls (0: the engine's choice), the
+    `intra_op_threads`, and `provider_options`, which are options of the engine unless it is onnxruntime. All other
+    fields are for onnxruntime, and have its defaults unless noted.
 
-    Weights are prepacked for kernels with `prepack_weights`; threads that wait for work keep their cores busy with
-    `allow_spinning`; runs plan the memory of later ones with `memory_patterns`, in quadratic time by values: all three
-    as by default in onnxruntime. `verbose`: it logs to standard error. `records_assignment`: it can say which provider
-    takes each node. `intra_op_threads` compute an op, and with
-    `parallel` `inter_op_threads` independent ops: 0 for one on each core. `dynamic_block_base`: the blocks into which
-    an op is divided for each thread, in decreasing sizes; 0 for equal ones. Memory that is freed is kept for later
-    runs with `cpu_arena`, in an arena that all sessions share and that grows by what is needed with
-    `shared_allocator`. `denormals_as_zero`: numbers too small to be normalized are 0.
-    `provider` is a full name; ops that it does not support run on the CPU. With a `provider_library` it is the provider
-    of that library, on the devices that it offers. The optimized model is written to `optimized_model_path`, the times
-    of each run to a file whose name starts with `profile_prefix`; "" for none. `save_external_data`: weights are saved
-    in a separate file, as is necessary beyond 2 GB. `model_file`: a file that is loaded in place of the model.
+    Attributes:
+        optimization_level: onnxruntime's name of the level; `disabled_optimizers` are switched off.
+        prepack_weights: weights are prepacked for kernels.
+        allow_spinning: threads that wait for work keep their cores busy.
+        memory_patterns: runs plan the memory of later ones, in quadratic time in the number of values.
+        verbose: log to standard error.
+        records_assignment: the session can report which provider runs each node.
+        intra_op_threads: the threads that compute an op; 0 for one per core.
+        parallel: run independent ops in `inter_op_threads` threads; 0 for one per core.
+        dynamic_block_base: divide an op for each thread into blocks of decreasing sizes; 0 for equal sizes.
+        cpu_arena: keep freed memory for later runs. With `shared_allocator`, all sessions share an arena that grows
+    only as
+            needed.
+        denormals_as_zero: numbers too small to be normalized are 0.
+        provider: the full name of the execution provider; ops that it does not support run on the CPU. With a
+            `provider_library`, it is the provider of that library, on the devices that it offers.
+        optimized_model_path: the path for the optimized model; "" for none.
+        profile_prefix: the prefix of a file for the times of each run; "" for none.
+        save_external_data: save weights in a separate file, which is necessary over 2 GB.
+        model_file: a file that is loaded instead of the model.
     """
 
     optimization_level: str = DISABLE_ALL
@@ -93,12 +101,12 @@ class SessionConfig(Struct, frozen=True):
 
     @property
     def engine_name(self) -> str:
-        """The engine and its precision, for messages: `openvino:bf16`."""
+        """The engine and its precision, for messages, such as `openvino:bf16`."""
         return engine_label(self.engine, self.precision)
 
     @property
     def is_lossy(self) -> bool:
-        """Whether the precision is another one than the model says."""
+        """Whether the precision differs from the model's."""
         return self.precision != SINGLE
 
     @property
@@ -109,7 +117,7 @@ class SessionConfig(Struct, frozen=True):
 
 UNOPTIMIZED = SessionConfig()
 AS_USERS_RUN = SessionConfig(ENABLE_ALL, prepack_weights=True, memory_patterns=True)
-"""A session with all optimizations of onnxruntime, as users run it, so that integers have the same kernels."""
+"""A session with all optimizations of onnxruntime, as users run it, so that the same integer kernels are used."""
 
 
 def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder: Path | None = None) -> EngineSession:
@@ -133,7 +141,7 @@ def _create_session(model: Loadable, config: SessionConfig, folder: Path | None 
         return OrtSession(inference_session(model, config, folder))
     added = custom_operators()
     if added is not None and added.libraries:
-        raise ModelLoadError(f"--custom-ops is for onnxruntime, not for {config.engine_name}")
+        raise ModelLoadError(f"--custom-ops works only with onnxruntime, not with {config.engine_name}")
     with ExitStack() as exits:
         from .session_source import whole_model, with_output_types  # noqa: PLC0415 - imports onnx, which takes memory
 
@@ -144,7 +152,7 @@ def _create_session(model: Loadable, config: SessionConfig, folder: Path | None 
 
 
 def engine_settings(config: SessionConfig) -> EngineSettings:
-    """The settings for another engine than onnxruntime."""
+    """The settings for an engine other than onnxruntime."""
     return EngineSettings(
         config.precision,
         config.intra_op_threads,
@@ -155,7 +163,7 @@ def engine_settings(config: SessionConfig) -> EngineSettings:
 
 
 class OrtSession(EngineSession):
-    """A `session` of onnxruntime. Element types that NumPy lacks are exchanged as ml_dtypes.
+    """A `session` of onnxruntime. ml_dtypes are used for element types that NumPy lacks.
 
     Raises ModelLoadError for inputs that Python cannot provide.
     """
@@ -170,25 +178,25 @@ class OrtSession(EngineSession):
         kinds = [v.type for v in (*self.inputs, *self.outputs)]
         self._lacks_dtypes = any(map(lacks_numpy_dtype, kinds))
         if self._lacks_dtypes and not is_exchangeable(kinds):
-            raise ModelLoadError(f"onnxruntime does not exchange {', '.join(dict.fromkeys(kinds))} with Python")
+            raise ModelLoadError(f"onnxruntime cannot exchange {', '.join(dict.fromkeys(kinds))} with Python")
         has_many = len(kinds) > MANY_ENDS and is_exchangeable(kinds)
         self._needs_ortvalues = self._lacks_dtypes or has_many
         self._new_options: Any = importlib.import_module("onnxruntime").RunOptions
         self._options: Any = None
 
     def run(self, outputs: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
-        """Run once; the errors are onnxruntime's."""
+        """Run once; raises onnxruntime's errors."""
         options = self._options = self._new_options()
         if not self._needs_ortvalues:
             return list(self.session.run(None if outputs is None else list(outputs), dict(feeds), options))
         from .ort_values import run_bound, to_ortvalue  # noqa: PLC0415 - as above
 
         made = {name: to_ortvalue(array) for name, array in feeds.items()}
-        values = {name: value for name, (value, _) in made.items()}  # `made` also owns the memory of the values
+        values = {name: value for name, (value, _) in made.items()}  # `made` owns the memory of the values
         return run_bound(self.session, self._names if outputs is None else outputs, values, options)
 
     def bind(self, feeds: Mapping[str, Any]) -> Callable[[], object]:
-        """A call as users write it."""
+        """Make a call like users do."""
         session, given = self.session, dict(feeds)
         if not self._lacks_dtypes:
             return lambda: session.run(None, given)
@@ -198,12 +206,12 @@ class OrtSession(EngineSession):
         return lambda: session.run_with_ort_values(self._names, {name: value for name, (value, _) in made.items()})
 
     def cancel(self) -> None:
-        """Let onnxruntime end the run after the current op."""
+        """Make onnxruntime end the run after the current op."""
         if self._options is not None:
             self._options.terminate = True
 
     def end_profile(self) -> Path:
-        """End profiling and return the file with the profile."""
+        """End profiling; return the profile file."""
         return Path(self.session.end_profiling())
 
 
@@ -212,14 +220,14 @@ def _value_facts(found: Sequence[Any]) -> list[ValueFacts]:
 
 
 def inference_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder: Path | None = None) -> Any:
-    """Create an InferenceSession of onnxruntime, as `create_session`."""
+    """Create an InferenceSession of onnxruntime; see `create_session`."""
     values: Mapping[str, tuple[Any, Any]] = {}
     if not isinstance(model, bytes | Path):
         from .session_source import session_source  # noqa: PLC0415 - imports onnx, which takes memory
 
         split = session_source(model)
         model, folder, values = split.data, split.folder, split.values
-    elif isinstance(model, Path) and not is_utf8(str(model)):  # onnxruntime takes no such path
+    elif isinstance(model, Path) and not is_utf8(str(model)):  # onnxruntime cannot open such a path
         model, folder = model.read_bytes(), model.parent if is_utf8(str(model.parent)) else None
     ort: Any = importlib.import_module("onnxruntime")
     options = session_options(ort, config)
@@ -241,7 +249,7 @@ def inference_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, fold
 
 
 def library_devices(ort: Any, config: SessionConfig) -> list[Any]:
-    """The devices of the provider of a library, of that name if the config has one. Raises ModelLoadError."""
+    """The devices of a library's provider, filtered by the config's provider name if set. Raises ModelLoadError."""
     added = _register_library(ort, config.provider_library)
     wanted, file = config.provider.casefold(), Path(config.provider_library).name
     offered = [d for d in ort.get_ep_devices() if d.ep_name in added]
@@ -255,7 +263,7 @@ def library_devices(ort: Any, config: SessionConfig) -> list[Any]:
 
 @cache
 def _register_library(ort: Any, library: str) -> frozenset[str]:
-    """Load a library into onnxruntime, once for a process: the providers that it adds. Raises ModelLoadError."""
+    """Load a library into onnxruntime, once per process; return the added providers. Raises ModelLoadError."""
     before = {d.ep_name for d in ort.get_ep_devices()}
     try:
         ort.register_execution_provider_library(Path(library).stem, library)
@@ -265,7 +273,7 @@ def _register_library(ort: Any, library: str) -> frozenset[str]:
 
 
 def short_name(provider: str) -> str:
-    """`CPUExecutionProvider` as cpu."""
+    """The short name of a provider: cpu for `CPUExecutionProvider`."""
     return provider.removesuffix(PROVIDER_SUFFIX).casefold()
 
 
@@ -293,7 +301,7 @@ def session_options(ort: Any, config: SessionConfig) -> Any:
 
 
 def session_attributes(config: SessionConfig) -> dict[str, int | bool]:
-    """The attributes of SessionOptions of plain types."""
+    """The attributes of SessionOptions with simple types."""
     return {
         "intra_op_num_threads": config.intra_op_threads,
         "inter_op_num_threads": config.inter_op_threads,
@@ -303,7 +311,7 @@ def session_attributes(config: SessionConfig) -> dict[str, int | bool]:
 
 
 def session_entries(config: SessionConfig) -> dict[str, str]:
-    """The entries of a session's configuration that are not onnxruntime's defaults, by key."""
+    """The entries of the session configuration that differ from onnxruntime's defaults, by key."""
     wanted = {
         "session.disable_prepacking": "" if config.prepack_weights else "1",
         "session.intra_op.allow_spinning": "" if config.allow_spinning else "0",
@@ -324,6 +332,6 @@ def session_providers(config: SessionConfig) -> list[Any]:
 
 @cache
 def register_allocator(ort: Any) -> None:
-    """Give the process an arena for all sessions that grows by what is needed, not by powers of two; only once."""
+    """Create an arena for all sessions of the process that grows as needed instead of by powers of two; once only."""
     memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
     ort.create_and_register_allocator(memory, ort.OrtArenaCfg(dict(ALLOCATOR)))

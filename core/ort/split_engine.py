@@ -1,4 +1,4 @@
-"""The engine that runs what OpenVINO has in OpenVINO, and the rest of a model in onnxruntime."""
+"""The engine that runs supported parts of a model in OpenVINO, and the rest in onnxruntime."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from .openvino_engine import ELEMENT_TYPES, onnx_type
 from .parted_session import DividedModel, Part, PartedSession, kind_of, type_of
 from .session_source import whole_model
 
-MOST_REGIONS = 4  # in OpenVINO: each costs calls and copies of values
-IN_MESSAGE = 1 << 24  # bytes of weights of a part that is one message: files are mapped, and not copied
+MOST_REGIONS = 4  # in OpenVINO; each costs calls and copies of values
+IN_MESSAGE = 1 << 24  # bytes of weights in a part given as one message; files are mapped instead of copied
 WORK = frozenset({
     "Attention", "Conv", "ConvInteger", "ConvTranspose", "DeformConv", "Einsum", "GRU", "Gemm", "LSTM", "MatMul",
     "MatMulInteger", "MatMulNBits", "QLinearConv", "QLinearMatMul", "RNN",
 })  # fmt: skip
-"""The operators that make a region worth a stage in OpenVINO."""
+"""The operators that make it worthwhile to run a region in OpenVINO."""
 OPENVINO, ORT = find_engine("openvino"), find_engine(ONNXRUNTIME)
 
 
 def load(model: bytes | Path, settings: EngineSettings) -> EngineSession:
-    """Load the parts of a model, or a model that OpenVINO has wholly into OpenVINO. Raises EvaluationError."""
+    """Load the parts of a model; if OpenVINO supports all of it, load it into OpenVINO. Raises EvaluationError."""
     found = division(model)
     return OPENVINO.load(model, settings) if found is None else SplitSession(*found, settings)
 
 
 class Division(NamedTuple):
-    """A model in parts, the others being for onnxruntime, its large weights by name, and the types of its values."""
+    """A divided model, its parts for OpenVINO, its large weights by name, and the types of its values."""
 
     model: DividedModel
     parts: Sequence[Part]
@@ -52,9 +52,9 @@ class Division(NamedTuple):
 
 
 def division(model: bytes | Path) -> Division | None:
-    """The parts of a model; None if OpenVINO has all ops.
+    """Divide a model; None if OpenVINO supports all ops.
 
-    Raises EvaluationError if no part is worth to be in OpenVINO.
+    Raises EvaluationError if no part is worth running in OpenVINO.
     """
     split, lacking = split_model(model), {u.place for u in OPENVINO.unsupported(model)}
     message, tensors = split.message, dict(split.tensors)
@@ -84,7 +84,7 @@ def division(model: bytes | Path) -> Division | None:
         parts = divided.parts(lambda node: not others.isdisjoint(node.output))
         regions = sorted((part for part in parts if not part.is_other), key=_work)
         if not regions:
-            raise EvaluationError(f"no part with a product or a convolution is for OpenVINO; use {ONNXRUNTIME}")
+            raise EvaluationError(f"OpenVINO supports no part with a product or convolution; use {ONNXRUNTIME}")
         if _work(regions[0]) and len(regions) <= MOST_REGIONS:
             return Division(divided, parts, tensors, types)
         others.update(name for node in regions[0].nodes for name in node.output if name)
@@ -95,7 +95,7 @@ def _work(part: Part) -> int:
 
 
 def _is_exchanged(kind: onnx.TypeProto) -> bool:
-    """Whether OpenVINO exchanges values of a type."""
+    """Whether OpenVINO can exchange values of a type."""
     if kind.WhichOneof("value") != "tensor_type":
         return not kind.WhichOneof("value")
     name = onnx.TensorProto.DataType.Name(kind.tensor_type.elem_type).lower()
@@ -103,7 +103,7 @@ def _is_exchanged(kind: onnx.TypeProto) -> bool:
 
 
 def _types(model: onnx.ModelProto, tensors: Collection[str]) -> dict[str, onnx.TypeProto]:
-    """The types of inputs, and of the values of nodes as far as they follow from these; `tensors` have no elements."""
+    """The types of inputs, and of node outputs where they can be inferred; `tensors` have no elements."""
     graph = copy_without(model.graph, "initializer", "sparse_initializer", "value_info", "output")
     given = {i.name for i in graph.input}
     for t in model.graph.initializer:
@@ -117,7 +117,7 @@ def _types(model: onnx.ModelProto, tensors: Collection[str]) -> dict[str, onnx.T
 
 
 class SplitSession(PartedSession):
-    """A session of each part, which is loaded in the first run where the ranks of its inputs do not follow before."""
+    """A session for each part, loaded in the first run if the ranks of its inputs are unknown before."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class SplitSession(PartedSession):
     def run(self, outputs: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """Run once. Raises the errors of both engines."""
         for name in feeds.keys() - {v.name for v in self.inputs}:
-            raise EvaluationError(f"it takes {name} as a constant, whose default is not overridden")
+            raise EvaluationError(f"it treats {name} as a constant, so its default cannot be overridden")
         return super().run(outputs, feeds)
 
     def _run_part(self, number: int, part: Part, values: Mapping[str, Any]) -> list[Any]:
@@ -192,7 +192,7 @@ class SplitSession(PartedSession):
         return [*self._sessions.values()]
 
     def op_times(self) -> list[OpTime]:
-        """The times of OpenVINO's ops, and of the parts in onnxruntime."""
+        """The times of OpenVINO's ops and of the parts in onnxruntime."""
         found = list[OpTime]()
         for number, part in enumerate(self._parts):
             place = f"part {number + 1}"
@@ -205,7 +205,7 @@ class SplitSession(PartedSession):
 
 
 def _where(parts: Sequence[Part]) -> str:
-    """The engine of each op: `212 ops; onnxruntime 1.31.1: 3 ops of ai.onnx.ml`."""
+    """What each engine runs: `212 ops; onnxruntime 1.31.1: 3 ops of ai.onnx.ml`."""
     counts = [sum(len(p.nodes) for p in parts if p.is_other == kind) for kind in (False, True)]
     ours, others = (f"{n} op{'s' * (n != 1)}" for n in counts)
     rest = {canonical_domain(n.domain) or "ai.onnx" for p in parts if p.is_other for n in p.nodes}
@@ -217,7 +217,7 @@ def _is_known(kind: onnx.TypeProto, *, is_ranked: bool) -> bool:
 
 
 def _type_of(inferred: onnx.TypeProto | None, made: ValueFacts | None) -> onnx.TypeProto:
-    """The type of a value, as inferred, or as the session says that makes it; empty if neither is known."""
+    """The type of a value, inferred or reported by the session that produces it; empty if unknown."""
     if inferred is not None and _is_known(inferred, is_ranked=inferred.HasField("tensor_type")):
         return inferred
     if made is None or not made.type.startswith("tensor("):
@@ -226,7 +226,7 @@ def _type_of(inferred: onnx.TypeProto | None, made: ValueFacts | None) -> onnx.T
 
 
 def _facts(kind: onnx.TypeProto) -> tuple[str, tuple[int | str | None, ...]]:
-    """The type of a tensor as onnxruntime writes it, and its shape."""
+    """The type of a tensor in onnxruntime's notation, and its shape."""
     tensor = kind.tensor_type
     dims = tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim)
     return f"tensor({onnx.TensorProto.DataType.Name(tensor.elem_type).lower()})", dims

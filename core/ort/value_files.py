@@ -1,4 +1,4 @@
-"""Files of values that processes of this program exchange: inputs and outputs of models."""
+"""Files with values (inputs and outputs of models) that processes of this program exchange."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ..errors import UnverifiableError
 
 
 def write_value(value: Any, path: Path) -> None:
-    """Write tensors, and lists, maps and optionals of them. Raises UnverifiableError for what cannot be pickled."""
+    """Write tensors, or lists, maps and optionals of them. Raises UnverifiableError if they cannot be pickled."""
     try:
         with path.open("wb") as f:
             pickle.dump(value, f, pickle.HIGHEST_PROTOCOL)
     except (TypeError, pickle.PicklingError) as e:
-        raise UnverifiableError(f"a value cannot be given to a process of its own: {e}") from e
+        raise UnverifiableError(f"a value cannot be sent to another process: {e}") from e
 
 
 def read_value(path: Path) -> Any:
-    """Read the value of a file that a process of this program wrote."""
+    """Read a value from a file written by a process of this program."""
     with path.open("rb") as f:
         return pickle.load(f)  # noqa: S301 - from a process of our own
 
 
 def with_arrays(feeds: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs with arrays in place of numbers of NumPy, which onnxruntime does not take."""
+    """The inputs with NumPy scalars converted to arrays, because onnxruntime rejects scalars."""
     return {name: np.asarray(v) if isinstance(cast("object", v), np.generic) else v for name, v in feeds.items()}

@@ -1,7 +1,7 @@
 """onnxruntime-web in a browser as two engines: WebAssembly with threads, and WebGPU.
 
-The page of a headless browser asks a server in this process for commands, so no driver of browsers is needed. The
-browser ends when the pipe to its debugger closes, as it does with this process, however that ends.
+The page of a headless browser requests commands from a server in this process, so no browser driver is needed. The
+browser ends when the pipe to its debugger closes, which happens whenever this process ends.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ BUNDLES = {WASM: "ort.wasm.min.js", WEBGPU: "ort.webgpu.min.js"}
 FLAGS = (
     "--headless", "--remote-debugging-pipe", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
-    "--no-sandbox",  # which containers seldom allow; the browser opens no page but its own
+    "--no-sandbox",  # containers seldom allow it; the browser opens only its own page
 )  # fmt: skip
 GPU = ("--enable-unsafe-webgpu", "--enable-features=Vulkan")
 SOFTWARE_GPU = (*GPU, "--use-webgpu-adapter=swiftshader", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 LAUNCH = 'ulimit -S -d "$(ulimit -H -d)"; exec "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1'
-"""Starts a program with a pipe at 3 and 4, where the browser's debugger has it, without the limit of this process."""
+"""Starts a program with a pipe at 3 and 4, where the browser expects its debugger, without this process's limit."""
 START_SECONDS, END_SECONDS = 60.0, 5.0
 HEADERS = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
-"""A page has threads only with these."""
+"""A page has threads only with these headers."""
 TYPES = {".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm"}
 PAD = 8  # bytes
 KINDS = frozenset(
@@ -65,7 +65,7 @@ def _paths(variable: str) -> list[str]:
 
 
 def _package() -> Path:
-    """The folder of the package, where node finds it from the working directory. Raises ImportError."""
+    """The folder of the package, found like node does from the working directory. Raises ImportError."""
     here = Path.cwd()
     for place in (*(p / "node_modules" for p in (here, *here.parents)), *map(Path, _paths("NODE_PATH"))):
         if (place / PACKAGE / "package.json").is_file():
@@ -74,7 +74,7 @@ def _package() -> Path:
 
 
 def _browser() -> str:
-    """The program of the browser. Raises ImportError."""
+    """The browser program. Raises ImportError."""
     found = next(filter(None, map(shutil.which, (*_paths("CHROME_PATH"), *BROWSERS))), None)
     if found is None:
         raise ImportError("Chromium")
@@ -82,15 +82,15 @@ def _browser() -> str:
 
 
 def version() -> str:
-    """The version of the package, if there is a browser, too. Raises ImportError."""
+    """The version of the package, if there is also a browser. Raises ImportError."""
     _browser()
     return str(json.loads((_package() / "package.json").read_text(encoding="utf-8"))["version"])
 
 
 class Page:
-    """A page in a browser of its own, which runs one command at a time.
+    """A page in its own browser, which runs one command at a time.
 
-    `files` are the files that it may read; `unused` are its sessions that nobody has any more.
+    `files` are the files that it may read; `unused` are its sessions that are no longer referenced.
     """
 
     def __init__(self, provider: str, flags: Sequence[str]) -> None:
@@ -101,17 +101,17 @@ class Page:
         self.adapter, self.is_dead = "", Event()
         self._commands, self._answers, self._lock = Queue[bytes](), Queue[bytes](), Lock()
         self._is_connected, self._folder = Event(), ScratchFolder()
-        self.root = f"/{secrets.token_urlsafe()}/"  # which only the browser knows
+        self.root = f"/{secrets.token_urlsafe()}/"  # known only to the browser
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, self))
         Thread(target=self._server.serve_forever, daemon=True).start()
         self._start(flags)
         if not self._is_connected.wait(START_SECONDS) or self.is_dead.is_set():
             self.close()
-            raise EvaluationError(f"{_browser()} does not open its page")
+            raise EvaluationError(f"{_browser()} did not open its page")
 
     def _start(self, flags: Sequence[str]) -> None:
         address = f"http://127.0.0.1:{self._server.server_port}{self.root}page.html"
-        start = self._folder.path / "start.html"  # in a file, as everyone sees the arguments of programs
+        start = self._folder.path / "start.html"  # in a file, because arguments of programs are visible to all users
         start.write_text(f"<script>location.replace({json.dumps(address)})</script>", encoding="ascii")
         program = ["/bin/sh", "-c", LAUNCH, "sh", _browser(), *FLAGS, *flags]
         self._process = subprocess.Popen(  # noqa: S603 - a program that the user installed
@@ -121,12 +121,12 @@ class Page:
         self.end = finalize(self, _end, self._process)
 
     def ask(self, command: Mapping[str, Any], feeds: Mapping[str, Any] = {}) -> tuple[Any, bytes]:
-        """Let the page run a command on arrays: its answer, and the bytes of arrays. Raises EvaluationError."""
+        """Run a command in the page on arrays; return its answer and the bytes of arrays. Raises EvaluationError."""
         described, parts = list[dict[str, Any]](), list[bytes]()
         for name, given in feeds.items():
             array = np.ascontiguousarray(given)
             if array.dtype.name not in KINDS:
-                raise EvaluationError(f"elements of {array.dtype} are not exchanged with it, as in {name}")
+                raise EvaluationError(f"it cannot exchange elements of {array.dtype}, such as those of {name}")
             at, shape = sum(map(len, parts)), list(np.shape(given))
             described.append({"name": name, "kind": array.dtype.name, "dims": shape, "at": at, "size": array.nbytes})
             parts.append(_padded(array.tobytes()))
@@ -145,14 +145,14 @@ class Page:
         return found, answer[PAD + len(_padded(answer[PAD:end])) :]
 
     def next_command(self, answer: bytes) -> bytes:
-        """Take the answer of the page to the last command, empty before the first, and wait for the next."""
+        """Take the page's answer to the last command (initially empty), and wait for the next command."""
         if answer:
             self._answers.put(answer)
         self._is_connected.set()
         return self._commands.get()
 
     def note_end(self) -> None:
-        """Note that the page has gone: commands fail from now on."""
+        """Record that the page has ended: commands fail from now on."""
         self.is_dead.set()
         self._is_connected.set()
         self._answers.put(b"")
@@ -167,7 +167,7 @@ class Page:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a browser, by the end of its pipe or, if it does not take that, by force."""
+    """End a browser by closing its pipe, or by force if necessary."""
     for end in (process.stdin, process.stdout):
         assert end is not None
         end.close()
@@ -229,11 +229,11 @@ def _padded(data: bytes) -> bytes:
 
 
 PAGES = dict[tuple[str, int], Page]()
-"""The pages of this process, by provider and number of threads, which a page has for all its sessions."""
+"""The pages of this process, by provider and number of threads; these apply to all sessions of a page."""
 
 
 def _page(provider: str, threads: int) -> Page:
-    """The page of this process, opened if there is none. Raises EvaluationError."""
+    """The page of this process, opened if necessary. Raises EvaluationError."""
     page = PAGES.get((provider, threads))
     if page is not None and not page.is_dead.is_set():
         return page
@@ -244,11 +244,11 @@ def _page(provider: str, threads: int) -> Page:
             PAGES[provider, threads] = page
             return page
         page.close()
-    raise EvaluationError("the browser has no adapter for WebGPU")
+    raise EvaluationError("the browser has no WebGPU adapter")
 
 
 class WebSession(EngineSession):
-    """A session of a page. After a page crashed, the next run opens another one."""
+    """A session in a page. After the page crashes, the next run opens a new one."""
 
     def __init__(self, provider: str, model: bytes | Path, settings: EngineSettings) -> None:
         self._provider, self._model, self.threads = provider, model, settings.threads or usable_cores()
@@ -260,9 +260,9 @@ class WebSession(EngineSession):
         if isinstance(model, Path) and not is_ort_file(model):
             try:
                 library: Any = onnx
-                model = bytes(library.load(str(model)).SerializeToString())  # with its external data
+                model = bytes(library.load(str(model)).SerializeToString())  # including external data
             except ValueError as e:
-                raise EvaluationError("it is given at most 2 GB") from e
+                raise EvaluationError("it accepts at most 2 GB") from e
         page = self._page = _page(self._provider, self.threads)
         page.files["model"] = model
         unused: list[int] = [*page.unused]
@@ -272,7 +272,7 @@ class WebSession(EngineSession):
         finalize(self, page.unused.append, self._number)
         for v in (*found["inputs"], *found["outputs"]):
             if not v["isTensor"] or v["type"] not in KINDS:
-                raise EvaluationError(f"no {v.get('type', 'sequence')} is exchanged with it, as {v['name']} is")
+                raise EvaluationError(f"it cannot exchange a {v.get('type', 'sequence')}, such as {v['name']}")
         self.inputs, self.outputs = (
             [ValueFacts(v["name"], f"tensor({ONNX_KINDS.get(v['type'], v['type'])})", tuple(v["shape"])) for v in side]
             for side in (found["inputs"], found["outputs"])
@@ -282,7 +282,7 @@ class WebSession(EngineSession):
             counts = Counter[str]()
             for where, number in PLACED.findall(log):
                 counts[where] += int(number)
-            copies = len(COPY.findall(log))  # which count as nodes there, too
+            copies = len(COPY.findall(log))  # they also count as nodes
             ops = f"{counts['WebGpu'] - copies} ops on {page.adapter}, {counts['CPU']} on the CPU"
             self.precision = f"{SINGLE}: {ops}, {copies} copies"
 
@@ -298,12 +298,12 @@ class WebSession(EngineSession):
         ]
 
     def bind(self, feeds: Mapping[str, Any]) -> Callable[[], object]:
-        """A call in the page, on inputs that are there; it returns its seconds, without the way to the page."""
+        """Bind inputs in the page; the call returns its seconds, without communication with the page."""
         found, _ = self._page.ask({"do": "bind", "session": self._number}, feeds)
         return lambda: self._page.ask({"do": "call", "call": found["call"]})[0]["seconds"]
 
     def cancel(self) -> None:
-        """End the browser, as its runs do not end."""
+        """End the browser, because its runs cannot be ended."""
         self._page.end()
 
 

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     import networkx as nx
 
 NetRewrite = Callable[["nx.MultiDiGraph[Any]"], "nx.MultiDiGraph[Any]"]
-"""Rewrites the graph that `to_networkx` makes, in place or not, and returns the result."""
+"""Rewrites the graph made by `to_networkx`, in place or not, and returns the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkxPass:
-    """A function that rewrites the main graph as a graph of networkx; what it changes in a run is one change.
+    """A function that rewrites the main graph as a networkx graph; its changes in a run count as one change.
 
-    `is_exact`: results keep every bit; otherwise the change counts as a rounding. It may give names of values inside
-    other meanings, `reuses_names`.
+    `is_exact`: results keep every bit; otherwise the change counts as a rounding. `reuses_names`: it may use names of
+    inner values with another meaning.
 
     Examples:
         >>> keep = NetworkxPass("keep", lambda net: net)
@@ -47,7 +47,7 @@ class NetworkxPass:
         return self.rewrite(net)
 
     def run(self, graph: Graph, change_log: ChangeLog) -> int:
-        """Merge the result of the function. Raises PassFailed if it is not the graph of a model with this interface."""
+        """Merge the function's result. Raises PassFailed unless it represents a model with this interface."""
         if not change_log.may_change(self.name, "", exact=self.is_exact):
             return 0
         returned = self.rewrite(to_networkx(graph))
@@ -69,7 +69,7 @@ class NetworkxPass:
 
 
 def _returned_message(graph: Graph, returned: Model) -> onnx.ModelProto:
-    """The model as a message, with placeholders for the large weights that the graph has under the same name."""
+    """The model as a message, with placeholders for large weights that the graph has under the same names."""
     message = proto_without_weights(returned.graph)
     sent = {v.name: t for v, t in written_initializers(graph)}
     tensors = {v.name: t for v, t in written_initializers(returned.graph)}
@@ -88,7 +88,7 @@ def networkx_pass(
 ) -> NetworkxPass | Callable[[NetRewrite], NetworkxPass]:
     """Decorate a function `def rewrite(net: nx.MultiDiGraph) -> nx.MultiDiGraph` to make it a pass.
 
-    `name`: in place of the name of the function in kebab-case. `exact`: its results keep every bit.
+    `name` replaces the function's name in kebab-case. `exact`: its results keep every bit.
 
     Examples:
         >>> @networkx_pass(exact=True)
@@ -103,6 +103,6 @@ def networkx_pass(
     def decorate(function: NetRewrite) -> NetworkxPass:
         return NetworkxPass(name or getattr(function, "__name__", "").replace("_", "-"), function, exact)
 
-    wanted = "a function, or a name and exact=True by name"
+    wanted = "a function, or a name and exact=True as a keyword"
     require_argument(rewrite is None or callable(rewrite), "networkx_pass", wanted, rewrite)
     return decorate if rewrite is None else decorate(rewrite)

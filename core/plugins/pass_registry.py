@@ -1,4 +1,4 @@
-"""Registries of passes and pipelines by unique names: of installed entry points, and of local .py files."""
+"""Registries of passes and pipelines with unique names, from installed entry points and local .py files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..support.python_files import FILE_MODULE_PREFIX, import_file, plugin_error
 from .plugin import PassPlacement, Plugin, PluginLike, as_pass
 
 Opsets = tuple[int, int]
-"""The first and the last supported opset."""
+"""The first and last supported opset."""
 
 
 class PassEntry(Struct, frozen=True):
@@ -41,12 +41,12 @@ class PassEntry(Struct, frozen=True):
 
     @property
     def passes(self) -> list[Pass]:
-        """The pass and those inside it."""
+        """The pass and its inner passes."""
         return [self.item, *leaves(self.item)]
 
 
 class PipelineEntry(Struct, frozen=True):
-    """A pipeline of a plugin, as text or as a pass, and its source."""
+    """A pipeline of a plugin, as text or pass, and its source."""
 
     name: str
     content: str | Pass
@@ -55,7 +55,7 @@ class PipelineEntry(Struct, frozen=True):
 
     @property
     def passes(self) -> list[Pass]:
-        """The passes inside it; none are known of a text."""
+        """Its inner passes; unknown if it is a text."""
         return [] if isinstance(self.content, str) else leaves(self.content)
 
 
@@ -76,7 +76,7 @@ class PassRegistry:
     _entries_by_rule: dict[str, tuple[Rule, Entry]] = field(default_factory=dict[str, Any], init=False)
 
     def __post_init__(self) -> None:
-        """Index all passes, those inside others too, and all rules."""
+        """Index all passes, including inner ones, and all rules."""
         for found in self:
             self._index(found)
 
@@ -88,11 +88,11 @@ class PassRegistry:
         return name in self.passes or name in self.pipelines
 
     def get(self, name: str) -> Entry | None:
-        """The entry of that name."""
+        """The entry with that name."""
         return self.passes.get(name) or self.pipelines.get(name)
 
     def require_no_clash(self, new: Entry) -> None:
-        """Raise PluginError naming both sources if `new`, or a pass or rule in it, has the name of another."""
+        """Raise PluginError with both sources if `new`, or an inner pass or rule, has the name of another."""
         old = self.get(new.name)
         if isinstance(new, PipelineEntry) and isinstance(old, PipelineEntry):
             if (new.content, new.source) != (old.content, old.source):
@@ -114,7 +114,7 @@ class PassRegistry:
                     raise PluginError(f"two rules are named {r.name}: one from {old.source}, one from {new.source}")
 
     def add(self, new: Entry) -> None:
-        """Add an entry, unless it is there already. Raises PluginError if a name clashes."""
+        """Add an entry, unless it is already present. Raises PluginError if a name clashes."""
         self.require_no_clash(new)
         if new.name in self:
             return
@@ -125,7 +125,7 @@ class PassRegistry:
         self._index(new)
 
     def update(self, others: PassRegistry) -> None:
-        """Add all entries of another registry. Raises PluginError, as `add`, and for one name of two things."""
+        """Add all entries of another registry. Raises PluginError like `add`, and if two things have the same name."""
         for other in others:
             self.add(other)
         for name, target in others.targets.items():
@@ -134,12 +134,12 @@ class PassRegistry:
             self.add_analysis(name, analysis)
 
     def add_analysis(self, name: str, analysis: Callable[[Graph], object]) -> None:
-        """Add an analysis. Raises PluginError if another one has its name."""
+        """Add an analysis. Raises PluginError if another has the same name."""
         if self.analyses.setdefault(name, analysis) != analysis:
             raise PluginError(f"two analyses are named {name}")
 
     def add_target(self, target: Target, source: str) -> None:
-        """Add a target. Raises PluginError if another one has its name."""
+        """Add a target. Raises PluginError if another has the same name."""
         first = self.target_sources.setdefault(target.name, source)
         if self.targets.setdefault(target.name, target) != target:
             raise PluginError(f"two targets are named {target.name}: one from {first}, one from {source}")
@@ -151,7 +151,7 @@ class PassRegistry:
 
 
 def _is_variant(p: Pass, q: Pass) -> bool:
-    """Whether two passes differ in their options, or in rules that one pass leaves out."""
+    """Whether two passes differ only in their options, or in skipped rules."""
     if isinstance(p, RulePass) and isinstance(q, RulePass):
         return set(p.rules) <= set(q.rules) or set(q.rules) <= set(p.rules)
     return type(definition(p)) is type(definition(q))
@@ -162,24 +162,24 @@ def _own_rules(p: Pass) -> tuple[Rule, ...]:
 
 
 def all_rules(p: Pass) -> list[Rule]:
-    """The rules of a pass and of those inside it."""
+    """The rules of a pass and its inner passes."""
     return [r for leaf in leaves(p) for r in _own_rules(leaf)]
 
 
 ENTRY_POINT_GROUP = "passwright.passes"
 WITHOUT_PATTERN = "rule.<locals>.wrap"
-"""The name of a function that is decorated with @rule, without a pattern in brackets."""
-MAX_LISTED_NAMES = 5  # names that a message lists
+"""The name of a function decorated with @rule without a pattern in brackets."""
+MAX_LISTED_NAMES = 5  # in a message
 LoadErrors = dict[str, PluginError]
-"""Errors of installed packages, by the name of the entry point, pass or pipeline."""
+"""Errors of installed packages, by name of the entry point, pass or pipeline."""
 
 
 @dataclass(slots=True)
 class InstalledPlugins:
-    """The passes and pipelines of installed packages; an entry point is loaded when a requested name may be in it.
+    """The passes and pipelines of installed packages; an entry point is loaded if it may contain a requested name.
 
     Its errors are in `load_errors`, and raised only for its own names. `entry_point_errors` has an error for the name
-    of each loaded entry point, in case that is requested and no pass or pipeline has it.
+    of each loaded entry point, in case it is requested although no pass or pipeline has it.
     """
 
     registry: PassRegistry = field(default_factory=PassRegistry)
@@ -189,9 +189,9 @@ class InstalledPlugins:
     _kernels: dict[str, list[Any]] = field(default_factory=dict[str, "list[Any]"])  # by source
 
     def lookup(self, name: str) -> PassEntry | PipelineEntry | None:
-        """The entry of that name, whose package's kernels are used from now on. Raises PluginError if it clashes.
+        """The entry with that name; its package's kernels are used from now on. Raises PluginError if it clashes.
 
-        The entry points of that name are loaded first, all others only if it is in none of them.
+        Entry points with that name are loaded first, and all others only if these do not contain it.
         """
         self._load([e for e in self._entries() if e.name == name])
         if name not in self.registry and name not in self.load_errors:
@@ -203,27 +203,27 @@ class InstalledPlugins:
         return found
 
     def target(self, name: str) -> Target | None:
-        """The target of that name, whose package's kernels are used from now on."""
+        """The target with that name; its package's kernels are used from now on."""
         self.load_all()
         if (found := self.registry.targets.get(name)) is not None:
             self.use_kernels({self.registry.target_sources[name]})
         return found
 
     def analysis(self, name: str) -> Callable[[Graph], object] | None:
-        """The analysis of that name. Raises PluginError if its package does not load, or two have that name."""
+        """The analysis with that name. Raises PluginError if its package cannot be loaded or its name is not unique."""
         self.load_all()
         if name in self.load_errors:
             raise self.load_errors[name]
         return self.registry.analyses.get(name)
 
     def sources_of(self, passes: Iterable[str]) -> set[str]:
-        """The packages that provide passes of these names, which may be inside others or decompositions of targets."""
+        """The packages that provide passes with these names, including inner passes and decompositions of targets."""
         names = set(passes)
         found = {entry.source for entry in self.registry if not names.isdisjoint(p.name for p in entry.passes)}
         return found | {source for name, source in self.registry.target_sources.items() if name in names}
 
     def use_kernels(self, sources: set[str]) -> None:
-        """Compute the custom operators of these packages until the block of `with_custom_operators` ends."""
+        """Use the kernels of these packages until the block of `with_custom_operators` ends."""
         for source in sorted(self._kernels.keys() & sources):
             from ..ort.custom_operator_files import read_custom_operators  # noqa: PLC0415 - imports onnx
 
@@ -231,7 +231,7 @@ class InstalledPlugins:
                 add_custom_operators(read_custom_operators((), self._kernels[source]))
 
     def use_kernels_of(self, name: str) -> bool:
-        """Use the kernels of the package of that name, or with such a pass, pipeline or target; return if there is."""
+        """Use the kernels of the package that has this name, or provides it; return whether there is one."""
         found = self.lookup(name) or self.target(name)
         packages = {source for source in self._kernels if source.partition(" ")[0] == name}
         self.use_kernels(packages)
@@ -305,9 +305,9 @@ def _load_entry_point(entry: EntryPoint) -> PassRegistry:
 
 
 def registry_from_file(path: Path) -> PassRegistry:
-    """The passes of a Python file; loose rules become a pass named after it. Raises PluginError."""
+    """The passes of a Python file; rules outside passes become a pass named after the file. Raises PluginError."""
     if path.suffix != ".py":
-        by_name = "what an installed package provides has names for other options, such as --enable and --analysis"
+        by_name = "use other options, such as --enable and --analysis, for names in installed packages"
         raise PluginError(f"{path} is not a Python file; {by_name}")
     module = import_file(path)
     with plugin_errors(str(path), str(path)):
@@ -315,23 +315,23 @@ def registry_from_file(path: Path) -> PassRegistry:
     if not any((*registry, registry.targets, registry.analyses, registry.kernels)):
         own = (t for t in vars(module).values() if isinstance(t, type) and t.__module__ == module.__name__)
         name = next((t.__name__ for t in own if hasattr(t, "run")), "")
-        hint = f"; {name} is a class, and an instance of it would be a pass, as in MINE = {name}()" if name else ""
+        hint = f"; {name} is a class; to define a pass, create an instance: MINE = {name}()" if name else ""
         bare = [name for name, t in vars(module).items() if getattr(t, "__qualname__", "") == WITHOUT_PATTERN]
-        hint = f"; {bare[0]} has no pattern, as in @rule(lambda g, x: g.Relu(x))" if bare else hint
+        hint = f"; {bare[0]} has no pattern, such as @rule(lambda g, x: g.Relu(x))" if bare else hint
         raise PluginError(f"{path} defines neither a pass nor a rule{hint}")
     return registry
 
 
 def python_file(text: str) -> Path | None:
-    """The file in `file.py` or `file.py:name`, None for other texts."""
+    """The file in `file.py` or `file.py:name`; None for other texts."""
     file = text if text.endswith(".py") else text.rpartition(":")[0]
     return Path(file) if file.endswith(".py") else None
 
 
 def function_in_file(option: str, text: str, default_name: str) -> tuple[str, Callable[..., Any]]:
-    """The name and function that `text`, the value of an option, gives as `file.py` or `file.py:name`.
+    """Load the function in an option value `file.py` or `file.py:name`; return its description and the function.
 
-    Raises PluginError for a file that cannot be run, UsageError for a function that does not exist.
+    Raises PluginError for a file that cannot be run, and UsageError for an unknown function.
     """
     file, name = python_file(text), default_name if text.endswith(".py") else text.rpartition(":")[2]
     if file is None or not name.isidentifier():
@@ -343,7 +343,7 @@ def function_in_file(option: str, text: str, default_name: str) -> tuple[str, Ca
 
 
 def registry_from_module(module: ModuleType, source: str) -> PassRegistry:
-    """All of a module's Plugin; without one its passes, loose rules, targets and kernels. Raises PluginError."""
+    """A module's Plugin or, without one, its passes, rules, targets and kernels. Raises PluginError."""
     plugins = list({id(t): t for t in vars(module).values() if isinstance(t, Plugin)}.values())
     if len(plugins) > 1:
         raise PluginError(f"{source}: {module.__name__.removeprefix(FILE_MODULE_PREFIX)} defines more than one Plugin")
@@ -375,16 +375,16 @@ def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
 
 
 def kernels_of(plugins: Sequence[PluginLike]) -> list[Any]:
-    """The kernels of custom operators that plugins bring along. Raises PluginError."""
+    """The kernels of custom operators that plugins provide. Raises PluginError."""
     files = [registry_from_file(Path(p)).kernels for p in plugins if isinstance(p, str | Path)]
     return [*chain(*files), *(k for p in plugins if isinstance(p, Plugin) for k in p.kernels)]
 
 
 def passes_in_module(module: ModuleType, source: str) -> list[Pass | Rule | ModelTransform | PassPlacement]:
-    """A module's passes and transforms, its rules of groups, and its other rules as one pass of its name.
+    """A module's passes and transforms, its rules by group, and its other rules as one pass named after it.
 
-    They are values of names, or in tuples and lists; the decompositions of its targets are none of them. Raises
-    PluginError if the name of the module is taken.
+    They are values of variables, or in tuples and lists; decompositions of its targets are not included. Raises
+    PluginError if the module's name is already used.
     """
     listed = [cast("Sequence[Any]", t) for t in vars(module).values() if isinstance(t, tuple | list)]
     things = list({id(t): t for t in chain(vars(module).values(), *listed)}.values())

@@ -1,4 +1,4 @@
-"""Texts that select passes and set their options, such as `basic,fold-constants{max_growth=1MB}`."""
+"""Parsing of texts that select passes and set their options, such as `basic,fold-constants{max_growth=1MB}`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILE_SUFFIXES = (".py", ".toml")
 
 
 class PassSpec(Struct, frozen=True):
-    """A pass or pipeline by name, and its options as text, quotes included."""
+    """A pass or pipeline by name, and its options as text, including quotes."""
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -35,15 +35,15 @@ class PassSpec(Struct, frozen=True):
         return f"{self.name}{{{given}}}" if given else self.name
 
     def with_absolute_paths(self, base: Path) -> PassSpec:
-        """The spec with absolute paths of the files in its name, which are relative to `base`."""
+        """The spec with absolute paths for files in its name, which are relative to `base`."""
         return PassSpec(":".join(_absolute_path(part, base) for part in self.name.split(":")), self.options)
 
 
 def parse_specs(text: str) -> list[PassSpec]:
-    """The specs of a comma-separated text.
+    """The specs in a comma-separated text.
 
-    Raises UsageError for another form, and for a missing or repeated name. Names contain no commas or braces; values
-    that contain one of these, or a quote, are in quotes.
+    Raises UsageError for a malformed text, and for a missing or repeated name. Names contain no commas or braces;
+    values that contain one of these, or a quote, are quoted.
     """
     specs: list[PassSpec] = []
     at, more = 0, True
@@ -51,7 +51,7 @@ def parse_specs(text: str) -> list[PassSpec]:
         m = SPEC_PATTERN.match(text, at)
         if m is None:
             balanced = text.count("{") == text.count("}")
-            raise UsageError(f"{text}: {'not of the form ' + SYNTAX if balanced else 'a brace is open'}")
+            raise UsageError(f"{text}: {'not of the form ' + SYNTAX if balanced else 'a brace is not closed'}")
         name, options, end = m[1].strip(), m[2], m[3]
         if not name:
             raise UsageError(f"{text or 'nothing'}: a name is missing (the form is {SYNTAX})")
@@ -68,9 +68,9 @@ def _parse_options(name: str, text: str) -> dict[str, str]:
     while text[at:].strip():
         m = OPTION_PATTERN.match(text, at)
         if m is None:
-            raise UsageError(f"{name}{{{text}}}: options are written {name}{{n=3,name=text}}, and a list a:b:c")
+            raise UsageError(f"{name}{{{text}}}: options have the form {name}{{n=3,name=text}}, and lists a:b:c")
         if m[1] in options:
-            raise UsageError(f"{name}{{{text}}}: {m[1]} is given twice")
+            raise UsageError(f"{name}{{{text}}}: {m[1]} is set twice")
         options[m[1]] = m[2].strip()
         at = m.end()
     return options
@@ -93,7 +93,7 @@ SCALAR_TYPE_NAMES = {
 
 
 def format_type(hint: Any) -> str:
-    """A type in words; empty if its values have no textual form."""
+    """Describe a type; "" if its values cannot be written as text."""
     args = get_args(hint)
     if get_origin(hint) in UNIONS:
         return _join_if_all(" or ", [format_type(a) for a in args])
@@ -115,7 +115,7 @@ def _join_if_all(by: str, parts: list[str]) -> str:
 
 
 def format_value(value: Any) -> str:
-    """A value as text in a spec."""
+    """Format a value as text in a spec."""
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, tuple):
@@ -127,7 +127,7 @@ def format_value(value: Any) -> str:
 
 
 def parse_value(hint: Any, text: str) -> Any:
-    """The value of a text. Raises ValueError if it is not of that type."""
+    """Parse a value. Raises ValueError if it does not have the type."""
     args = get_args(hint)
     if get_origin(hint) in UNIONS:
         for member in sorted(args, key=lambda a: (a is str, a is not types.NoneType)):
@@ -150,7 +150,7 @@ def _lookup(choices: dict[str, Any], text: str) -> Any:
 
 
 def _parse_tuple(args: tuple[Any, ...], text: str) -> tuple[Any, ...]:
-    """The tuple `1:2:3`; of any length if the type ends in `...`, empty if the text is."""
+    """The tuple `1:2:3`; of any length if the type ends in `...`; empty for an empty text."""
     parts = text.split(":") if text else []
     types_ = args[:1] * len(parts) if args[1:] == (...,) else args
     if len(parts) != len(types_):
@@ -172,23 +172,23 @@ def _parse_scalar(hint: Any, text: str) -> Any:
             raise ValueError(text)
         return number
     if hint is types.NoneType:
-        return _lookup({"none": None}, text.lower())  # in quotes, it is a text
+        return _lookup({"none": None}, text.lower())  # in quotes, it is a string
     return Path(unquoted(text)) if hint is Path else unquoted(text)
 
 
 def unquoted(text: str) -> str:
-    """A text without the quotes around it, if there are any."""
+    """The text without surrounding quotes."""
     return text[1:-1] if len(text) > 1 and text[0] in QUOTES and text[-1] == text[0] else text
 
 
 NON_OPTION_FIELDS = frozenset({"name", "rules", "rewrite", "is_exact"})
-"""The fields that identify a pass, and its rules or its function."""
+"""The fields that identify a pass, and those with its rules or its function."""
 
 
 class PassOption(Struct, frozen=True):
-    """An option of a pass: its type in words, its value as text, and its doc from the metadata of the field.
+    """An option of a pass: a description of its type, its value as text, and its doc from the field's metadata.
 
-    `type` is empty if its values have no textual form.
+    `type` is empty if its values cannot be written as text.
     """
 
     name: str
@@ -198,11 +198,11 @@ class PassOption(Struct, frozen=True):
     hint: Any
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.type or 'not of a type that can be written'}, {self.value})"
+        return f"{self.name} ({self.type or 'cannot be set as text'}, {self.value})"
 
 
 def options_of(p: Pass) -> list[PassOption]:
-    """The fields of a pass that can be set: parameters of its constructor. Groups of passes have none."""
+    """The fields of a pass that can be set, which are parameters of its constructor. Groups of passes have none."""
     item = definition(p)
     if isinstance(item, RulePass | Pipeline | Fixpoint) or not is_dataclass(item):
         return []
@@ -215,7 +215,7 @@ def options_of(p: Pass) -> list[PassOption]:
 
 
 def with_options(p: Pass, option_texts: Mapping[str, str]) -> Pass:
-    """The pass with options set. Raises UsageError for an option that it lacks, or a value that it does not accept."""
+    """Set options of a pass. Raises UsageError for an unknown option, or a value that it does not accept."""
     if not option_texts:
         return p
     known = {o.name: o for o in options_of(p)}
@@ -224,7 +224,7 @@ def with_options(p: Pass, option_texts: Mapping[str, str]) -> Pass:
         if name not in known:
             raise UsageError(f"{p.name} has no option {name}; {_describe_options(known)}")
         if not known[name].type:
-            raise UsageError(f"{p.name}: option {name} cannot be set by text")
+            raise UsageError(f"{p.name}: option {name} cannot be set as text")
         try:
             values[name] = parse_value(known[name].hint, text)
         except ValueError:
@@ -235,7 +235,7 @@ def with_options(p: Pass, option_texts: Mapping[str, str]) -> Pass:
         return TransformPass(changed) if isinstance(p, TransformPass) else cast("Pass", changed)
     except Exception as e:
         given = ", ".join(f"{name}={text}" for name, text in option_texts.items())
-        raise UsageError(f"{p.name} does not take {given}: {format_error(e)}") from e
+        raise UsageError(f"{p.name} does not accept {given}: {format_error(e)}") from e
 
 
 def _describe_options(options: Mapping[str, PassOption]) -> str:

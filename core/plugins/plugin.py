@@ -1,4 +1,4 @@
-"""Plugins: the passes that a package or file provides, their positions, and the versions that they support."""
+"""Plugins: the passes that a package or file provides, their positions, and the supported versions."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ RESERVED_CHARACTERS = set(",{}")  # of the texts that select passes
 
 
 class PassPlacement(Struct, frozen=True):
-    """A pass, or a rule, and its position in a pipeline where it is enabled; transforms, which come first, have none.
+    """A pass or rule, and its position in a pipeline in which it is enabled; transforms come first and have none.
 
-    `stage`: after the last pass of that stage; `final` is once, after the loop. `before`, `after`: names of passes;
-    those that are not in the pipeline do not count. With `after` alone, it comes after the last of them, with `before`
-    alone just before the first, with neither at the end of the loop. Raises PluginError for an unknown stage.
+    `stage`: after the last pass of that stage; `final` runs once, after the loop. `before`, `after`: names of passes;
+    those not in the pipeline are ignored. With only `after`, it follows the last of them; with only `before`, it
+    directly precedes the first; with neither, it is at the end of the loop. Raises PluginError for an unknown stage.
 
     Examples:
         >>> PLUGIN = Plugin(passes=(PassPlacement(drop_relu, stage="fuse", after=("fuse-gelu",)),))
@@ -46,7 +46,7 @@ class PassPlacement(Struct, frozen=True):
     after: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Check arguments, as plugins may not be type-checked."""
+        """Check arguments, because plugins may not be type-checked."""
         _require_item(self.item)
         if self.stage is not None and self.stage not in STAGES:
             raise PluginError(f"{self.item.name}: unknown stage {self.stage}; choose from {', '.join(STAGES)}")
@@ -57,29 +57,31 @@ class PassPlacement(Struct, frozen=True):
             if not is_several or not all(isinstance(n, str) for n in names):
                 example = f'{option}=("fuse-gemm",)'
                 raise PluginError(
-                    f"{self.item.name}: {option} must be names, as in {example}, not {reprlib.repr(names)}"
+                    f"{self.item.name}: {option} must be names, such as {example}, not {reprlib.repr(names)}"
                 )
 
     @property
     def named(self) -> frozenset[str]:
-        """The names of the passes that it comes before or after."""
+        """The names of the passes that it must precede or follow."""
         return frozenset((*self.before, *self.after))
 
     @property
     def is_unconstrained(self) -> bool:
-        """Whether any position will do."""
+        """Whether it may have any position."""
         return self.stage is None and not self.named
 
 
 class Plugin(Struct, frozen=True):
-    """All passes and pipelines of a package or file.
+    """All passes and pipelines of a package or file. Raises PluginError for invalid arguments.
 
-    `passes`: passes, transforms and rules; rules of one group are one pass, each other rule is a pass of its own.
-    `pipelines`: by name, as `--pipeline` takes them or as a Pass. `targets`: engines, for `--target`; each
-    has a pipeline of its name. `analyses`: functions or classes of a graph by name, whose results `passes info`
-    shows as text. `kernels`: what computes the custom operators of its models and rules, as `kernels=` of `optimize`
-    takes it. `passwright`: the versions of passwright that it works with, as in `>=0.1,<1` (PEP 440). `opsets`: the
-    first and the last standard opset that it supports; None for any. Raises PluginError.
+    Attributes:
+        passes: passes, transforms and rules. Rules of one group form one pass; each other rule is a separate pass.
+        pipelines: texts for `--pipeline`, or Passes, by name.
+        targets: engines for `--target`; each has a pipeline with its name.
+        analyses: functions or classes of a graph by name, whose results `passes info` shows as text.
+        kernels: kernels of the custom operators in its models and rules, as for `kernels=` of `optimize`.
+        passwright: the supported versions of passwright, such as `>=0.1,<1` (PEP 440).
+        opsets: the first and last supported standard opset; None for any.
 
     Examples:
         >>> PLUGIN = Plugin(passes=(drop_relu,), pipelines={"tidy": "basic,drop-relu"}, opsets=(13, 25))
@@ -96,7 +98,7 @@ class Plugin(Struct, frozen=True):
     kernels: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
-        """Check arguments, as plugins may not be type-checked."""
+        """Check arguments, because plugins may not be type-checked."""
         _require_list("passes", self.passes)
         _require_list("kernels", self.kernels)
         for item in self.passes:
@@ -114,7 +116,7 @@ class Plugin(Struct, frozen=True):
             case (int(first), int(last)) if 1 <= first <= last:
                 pass
             case wrong:
-                raise PluginError(f"opsets={wrong!r} is not the first and the last opset, as in (13, 25)")
+                raise PluginError(f"opsets={wrong!r} is not the first and last opset, such as (13, 25)")
         if self.passwright != "":
             from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 - seldom needed
 
@@ -125,7 +127,7 @@ class Plugin(Struct, frozen=True):
                 raise PluginError(f"passwright={self.passwright!r} is not of the form >=0.1,<1") from e
 
     def placed_passes(self) -> list[PassPlacement]:
-        """The passes with their positions; the rules of a group are one pass, at the place of the first rule."""
+        """The passes with their positions; the rules of a group are one pass, at the position of the first rule."""
         groups: dict[str, list[Rule]] = {}
         for r in self.passes:
             if isinstance(r, Rule) and r.group:
@@ -141,7 +143,7 @@ class Plugin(Struct, frozen=True):
         return placed
 
     def supports(self, version: str) -> bool:
-        """Whether the plugin declares that it works with that version of passwright."""
+        """Whether the plugin declares support for that version of passwright."""
         if not self.passwright:
             return True
         from packaging.specifiers import SpecifierSet  # noqa: PLC0415 - seldom needed
@@ -150,11 +152,11 @@ class Plugin(Struct, frozen=True):
 
 
 PluginLike = str | Path | Pass | Rule | ModelTransform | PassPlacement | Plugin | Target
-"""A Python file with passes, transforms, rules or targets, or an object with or of them."""
+"""A Python file with passes, transforms, rules or targets, or such an object, or an object that contains them."""
 
 
 def as_pass(item: Pass | Rule | ModelTransform) -> Pass:
-    """The pass itself, or a pass of a transform, or of a single rule, named after its group or in kebab-case."""
+    """The pass itself, or a pass of a transform or single rule, named after its group or in kebab-case."""
     if isinstance(item, Rule):
         return RulePass(item.group or item.name.replace("_", "-"), (item,))
     return item if isinstance(item, Pass) else TransformPass(item)
@@ -167,7 +169,7 @@ def _require_list(name: str, items: Any) -> None:
 
 def _require_item(item: Any, complaint: str = "is neither a pass nor a rule") -> None:
     if isinstance(item, type):
-        raise PluginError(f"{complaint}: {item.__name__} is a class; an instance may be one, as in {item.__name__}()")
+        raise PluginError(f"{complaint}: {item.__name__} is a class; use an instance, such as {item.__name__}()")
     if not isinstance(item, Pass | Rule | ModelTransform):
         raise PluginError(f"{complaint}: {reprlib.repr(item)}")
     _require_name(item.name)
@@ -176,7 +178,7 @@ def _require_item(item: Any, complaint: str = "is neither a pass nor a rule") ->
 def _require_name(name: Any) -> None:
     is_text = isinstance(name, str) and name != "" and name == name.strip() and name.isprintable()
     if not is_text or set(name) & RESERVED_CHARACTERS:
-        raise PluginError(f"{reprlib.repr(name)} is not a name that a text such as a,b{{n=3}} can select")
+        raise PluginError(f"{reprlib.repr(name)} is not a valid name in a text such as a,b{{n=3}}")
 
 
 def _require_analyses(analyses: Any) -> None:
@@ -194,13 +196,13 @@ def _require_pipelines(pipelines: Any) -> None:
     for name, content in cast("Mapping[Any, Any]", pipelines).items():
         _require_name(name)
         if not isinstance(content, str):
-            _require_item(content, f"pipeline {name} is neither a text nor a pass")
+            _require_item(content, f"pipeline {name} is neither a string nor a pass")
 
 
 def insert_passes(p: Pass, added: Sequence[PassPlacement], stages: Mapping[str, str]) -> Pass:
-    """The pipeline with further passes at their positions in its first loop, and passes of the final stage after it.
+    """Insert passes at their positions in a pipeline's first loop, and those of the final stage after it.
 
-    `stages` are the stages of the existing passes. Raises PluginError for positions that contradict each other.
+    `stages` are the stages of the existing passes. Raises PluginError for contradictory positions.
     """
     last = [q for q in added if q.stage == FINAL]
     others = [q for q in added if q.stage != FINAL]
@@ -215,12 +217,12 @@ def insert_passes(p: Pass, added: Sequence[PassPlacement], stages: Mapping[str, 
 
 
 def _unnamed_pipeline(passes: Sequence[Pass]) -> Pipeline:
-    """Passes as a pipeline whose name no pass has."""
+    """Passes as a pipeline with a name that no pass has."""
     return Pipeline(",".join(q.name for q in passes), passes)
 
 
 def _insert_in_loop(p: Pass, added: Sequence[PassPlacement], stages: Mapping[str, str]) -> Pass:
-    """The pipeline with `added` in its first loop, or beside it if they name passes there and none inside it."""
+    """Insert passes into a pipeline's first loop, or next to it if they name passes there but none in the loop."""
     if not added:
         return p
     if isinstance(p, Pipeline):
@@ -246,15 +248,15 @@ def _require_none_after_final(final: Sequence[PassPlacement], others: Sequence[P
     pairs = [(q.item.name, name) for q in final for name in q.before if name in inside]
     pairs += [(name, q.item.name) for q in others for name in q.after if name in end]
     for name, other in pairs:
-        raise PluginError(f"{name} cannot run before {other}: it is for stage {FINAL}, which comes after all others")
+        raise PluginError(f"{name} cannot run before {other}: its stage {FINAL} follows all others")
 
 
 def order_passes(
     existing: Sequence[Pass], added: Sequence[PassPlacement], stages: Mapping[str, str]
 ) -> tuple[Pass, ...]:
-    """The passes in an order that satisfies all positions; existing ones keep theirs.
+    """Order passes so that all positions are satisfied; existing passes keep their order.
 
-    Of two for the same position, the first in `added` comes first.
+    Passes for the same position have the order of `added`.
     """
     import networkx as nx  # noqa: PLC0415 - takes longer to import than a small model to optimize
 
@@ -274,7 +276,7 @@ def order_passes(
 def _required_order(
     order: nx.DiGraph[int], existing: Sequence[Pass], added: Sequence[PassPlacement]
 ) -> nx.DiGraph[int]:
-    """The passes by number, existing ones first, each with an edge to those that must come later."""
+    """The passes by number, existing ones first, with edges to passes that must come later."""
     order.add_nodes_from(range(len(existing) + len(added)))
     order.add_edges_from((i - 1, i) for i in range(1, len(existing)))
     named: dict[str, list[int]] = {}
@@ -313,7 +315,7 @@ def _anchor_index(
     first = min((i for i in successors if i < len(existing)), default=len(existing))
     last = max((i for i in predecessors if i < len(existing)), default=-1)
     wanted = last if q.after and last >= 0 else len(existing) - 1
-    if q.stage is not None:  # after the last pass of the stage, or of the nearest earlier one in the pipeline
+    if q.stage is not None:  # after the last pass of the stage, or of the nearest earlier stage in the pipeline
         stages_of = [{stages.get(leaf.name) for leaf in leaves(p)} for p in existing]
         up_to = STAGES[STAGES.index(q.stage) :: -1]
         by_stage = ([i for i, own in enumerate(stages_of) if stage in own] for stage in up_to)

@@ -1,4 +1,4 @@
-"""Types of the outputs of custom operators, as onnxruntime infers them in a worker process."""
+"""Output types of custom operators, inferred by onnxruntime in a worker process."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .custom_operators import CustomOperators, with_custom_operators
 from .worker_process import WorkerError, module_command, worker_pool
 
 WORKER = module_command("passwright.core.ort.evaluation_worker")
-SECONDS = 120.0  # for the process to start, on a busy machine, and to load a node
+SECONDS = 120.0  # for the process to start on a busy machine, and to load a node
 OutputType = tuple[str, tuple[int | str | None, ...]]
-"""The name of a type, as onnxruntime writes it, and the dims, as far as they are known; no dims for an unknown rank."""
+"""The name of a type in onnxruntime's notation, and the known dims; no dims if the rank is unknown."""
 
 
 def output_types(added: CustomOperators, model: bytes) -> Sequence[OutputType]:
-    """The types of the outputs of a serialized model; none if it is not loaded."""
+    """The output types of a serialized model; empty if it cannot be loaded."""
     return _output_types(os.getpid(), added, model)
 
 

@@ -1,4 +1,4 @@
-"""Operators that a user adds to ONNX and onnxruntime, for this process and the workers that it asks."""
+"""Custom operators, for this process and its workers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from msgspec import Struct
 
 
 class KernelPlace(Struct, frozen=True):
-    """The operator of a kernel in Python, and the place of the kernel: a name in a module, or in the file of one.
+    """The operator of a kernel in Python, and the kernel's location: a name in a module, or in a file.
 
-    `module` is empty for a file that is no module of the search path. `like`: the number of an input of whose type and
-    shape the outputs are; None if nothing is declared.
+    `module` is empty for a file that is not a module on the search path. `like` is the index of the input with the type
+    and shape of the outputs; None if not declared.
     """
 
     domain: str
@@ -37,18 +37,18 @@ _CURRENT: ContextVar[CustomOperators | None] = ContextVar("_CURRENT", default=No
 
 
 def custom_operators() -> CustomOperators | None:
-    """The operators that were added here; None for none."""
+    """The operators added in this process; None if there are none."""
     return _CURRENT.get()
 
 
 def set_custom_operators(added: CustomOperators | None) -> None:
-    """Have these operators from now on, as a worker does for each request of its parent."""
+    """Set the operators from now on; a worker does this for each request."""
     _CURRENT.set(added)
 
 
 @contextmanager
 def with_custom_operators(added: CustomOperators | None) -> Generator[None]:
-    """Have these operators in the block, here and in workers that are asked; None for the operators from before."""
+    """Set the operators within the block, here and in workers; None keeps the current ones."""
     token = _CURRENT.set(_CURRENT.get() if added is None else added)
     try:
         yield
@@ -57,17 +57,17 @@ def with_custom_operators(added: CustomOperators | None) -> Generator[None]:
 
 
 def add_custom_operators(added: CustomOperators | None) -> None:
-    """Have these operators, too, until the innermost block of `with_custom_operators` ends; those from before win."""
+    """Add operators until the innermost block of `with_custom_operators` ends; existing ones take precedence."""
     if added is None:
         return
     old = _CURRENT.get() or CustomOperators()
     kernels = {(k.domain, k.op_type): k for k in (*added.kernels, *old.kernels)}
-    functions = dict.fromkeys((*added.functions, *old.functions))  # the last of an operator wins
+    functions = dict.fromkeys((*added.functions, *old.functions))  # the last function for an operator takes precedence
     _CURRENT.set(CustomOperators(old.libraries, tuple(kernels.values()), tuple(functions)))
 
 
 def runtime_name(engine: str = "onnxruntime") -> str:
-    """The name of an engine with the files of operators that were added, for messages about a run."""
+    """The name of an engine for messages about a run, with the files of custom operators."""
     added = custom_operators()
     if added is None:
         return engine

@@ -1,7 +1,7 @@
-"""Calls of the native code of onnx, which may crash, hang or take all memory: in a worker process of its own.
+"""Calls of onnx's native code, which may crash, hang or exhaust memory, in a separate worker process.
 
-Each function has the meaning of one of onnx. Workers of this project, whose end their parent reports, call it directly:
-see `call_directly`. Answers are kept, so that a call which ended the worker is not made again.
+Each function corresponds to one of onnx. Workers of this project, whose end their parent reports, call it directly; see
+`call_directly`. Answers are cached, so that a call that ended the worker is not repeated.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from .onnx_worker import Answer, OnnxCode, OnnxWorker
 from .worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 
 ONNX_WORKER = module_command(f"{__package__}.onnx_worker")
-START_SECONDS = 120.0  # for the process to start, on a busy machine
+START_SECONDS = 120.0  # for the process to start on a busy machine
 CALL_SECONDS, SECONDS_PER_BYTE, MAX_CALL_SECONDS = 20.0, 1e-5, 600.0
-"""Limits of a call: so many seconds, more for each byte of its arguments, and at most so many."""
+"""Time limits of a call: base seconds, seconds per byte of its arguments, and maximum seconds."""
 MAX_ANSWERS, MAX_KEPT_BYTES = 1 << 12, 1 << 12
-"""Limits of the answers that are kept: their number, and the bytes of the result of each."""
+"""Limits of cached answers: their number, and the bytes of each result."""
 
 
 class OnnxError(Exception):
-    """onnx refuses a call."""
+    """onnx rejects a call."""
 
 
 class OnnxAborted(OnnxError):
-    """A call that ended its process, did not end, or lacked memory."""
+    """A call crashed its process, did not end, or ran out of memory."""
 
 
 def infer_node_outputs(
     spec: defs.OpSchema, node: onnx.NodeProto, types: Mapping[str, bytes], data: Mapping[str, bytes],
     opsets: Mapping[str, int],
 ) -> dict[str, onnx.TypeProto]:  # fmt: skip
-    """The types of the outputs of a node, from serialized types and constants of its inputs. Raises OnnxError."""
+    """The types of a node's outputs, from serialized types and constants of its inputs. Raises OnnxError."""
     arguments = (_identity(spec), node.SerializeToString(), dict(types), dict(data), dict(opsets))
     found: dict[str, bytes] = _call("infer_node_outputs", arguments, "inference")
     return {name: onnx.TypeProto.FromString(proto) for name, proto in found.items()}
 
 
 def function_body(spec: defs.OpSchema, version: int, node: onnx.NodeProto, types: Sequence[bytes]) -> bytes:
-    """The serialized function that defines an operator for a node with inputs of these types, which may be empty.
+    """The serialized function that defines an operator for a node with these input types; may be empty.
 
     Raises OnnxError.
     """
@@ -59,7 +59,7 @@ def function_body(spec: defs.OpSchema, version: int, node: onnx.NodeProto, types
 
 
 def infer_shapes(model: onnx.ModelProto, *, data_prop: bool = False) -> onnx.ModelProto:
-    """The model with the types of its values that onnx infers; the model itself if onnx fails."""
+    """The model with the types of values that onnx infers; the model itself if onnx fails."""
     try:
         return onnx.ModelProto.FromString(_call("infer_shapes", (_serialized(model), data_prop), "inference"))
     except OnnxError:
@@ -67,12 +67,12 @@ def infer_shapes(model: onnx.ModelProto, *, data_prop: bool = False) -> onnx.Mod
 
 
 def convert_version(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
-    """The model at another opset. Raises OnnxError."""
+    """Convert the model to another opset. Raises OnnxError."""
     return onnx.ModelProto.FromString(_call("convert_version", (_serialized(model), version), "converter"))
 
 
 def check_file(path: Path) -> None:
-    """Raise OnnxError with the objection of onnx's checker to a model in a file, if there is one."""
+    """Raise OnnxError with the error of onnx's checker for a model file, if there is one."""
     _call("check_file", (os.fspath(path),), "checker", path.stat().st_size)
 
 
@@ -83,12 +83,12 @@ def _identity(spec: defs.OpSchema) -> tuple[str, str, int]:
 def _serialized(model: onnx.ModelProto) -> bytes:
     try:
         return model.SerializeToString()
-    except ValueError as e:  # more than 2 GB
+    except ValueError as e:  # over 2 GB
         raise OnnxError(str(e)) from e
 
 
 def _call(name: str, arguments: tuple[Any, ...], subject: str, size: int | None = None) -> Any:
-    """The result of a function, whose arguments have the pickled size unless another one is given."""
+    """Call a function; `size` replaces the pickled size of its arguments if given."""
     succeeded, found = _process(os.getpid()).answer(name, arguments, f"onnx's {subject}", size)
     if succeeded is None:
         raise OnnxAborted(found)
@@ -98,13 +98,13 @@ def _call(name: str, arguments: tuple[Any, ...], subject: str, size: int | None 
 
 
 def call_directly() -> None:
-    """Let this process, a worker whose crash its parent reports, call onnx itself."""
+    """Make this process, a worker whose crash its parent reports, call onnx directly."""
     _process(os.getpid()).code = OnnxCode()
 
 
 @dataclass(slots=True)
 class _OnnxProcess:
-    """The worker, or the `code` in this process, and the answers so far. Any thread may use it."""
+    """The worker, or the `code` in this process, and the cached answers. Thread-safe."""
 
     code: OnnxCode | None = None
     _worker: WorkerProcess[OnnxWorker] = field(
@@ -116,11 +116,11 @@ class _OnnxProcess:
     def answer(
         self, name: str, arguments: tuple[Any, ...], subject: str, size: int | None
     ) -> Answer | tuple[None, str]:
-        """The answer of a function; None and a reason for a call that aborted."""
+        """The answer of a function; None and the reason if the call was aborted."""
         if self.code is not None:
             return self.code.answer(name, arguments)
         request = dumps((name, arguments))
-        key = blake2b(request, digest_size=16).digest() if size is None else b""  # files change
+        key = blake2b(request, digest_size=16).digest() if size is None else b""  # files may change
         if (known := self._answers.get(key)) is not None:
             return known
         with self._lock:
@@ -146,5 +146,5 @@ class _OnnxProcess:
 
 @cache
 def _process(_pid: int) -> _OnnxProcess:
-    """The worker of a process; after a fork, the new one has its own."""
+    """The worker of a process; after a fork, the child has its own."""
     return _OnnxProcess()

@@ -1,6 +1,6 @@
-"""Worker that calls the native code of onnx: schema inference, version conversion and the checker.
+"""Worker that calls onnx's native code: schema inference, version conversion and the checker.
 
-It imports the extension module of onnx alone. The whole package takes five times as long to import, and needs NumPy.
+It imports only the extension module of onnx. The whole package takes five times as long to import, and needs NumPy.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .worker_process import Parent
 
 IDLE_SECONDS = 60.0
 BASE_MEMORY, MEMORY_FACTOR = 1 << 30, 16
-"""Bytes that a call may allocate: so many, and so many for each byte of its arguments."""
-MAX_TYPE_BYTES = 1 << 16  # of the outputs of a node; a shape may have as many dims as a constant has elements
+"""Bytes that a call may allocate: a base, and a multiple of the bytes of its arguments."""
+MAX_TYPE_BYTES = 1 << 16  # for the outputs of a node; a shape may have as many dims as a constant has elements
 Answer = tuple[bool, Any]
-"""The result of a call behind True, or the message of its exception behind False."""
+"""True and the result of a call, or False and the message of its exception."""
 
 
 class OnnxCode:
-    """Functions of the extension module of onnx, in this process. Models, nodes and types are serialized."""
+    """Functions of onnx's extension module, in this process. Models, nodes and types are serialized."""
 
     def __init__(self) -> None:
         self.library: Any = importlib.import_module("onnx.onnx_cpp2py_export")
@@ -36,14 +36,14 @@ class OnnxCode:
         self, operator: tuple[str, str, int], node: bytes, types: Mapping[str, bytes], data: Mapping[str, bytes],
         opsets: Mapping[str, int],
     ) -> dict[str, bytes]:  # fmt: skip
-        """The types of the outputs of a node, by name."""
+        """The types of a node's outputs, by name."""
         found = self._schema(operator)._infer_node_outputs(node, types, data, {}, opsets)  # noqa: SLF001 - no other
         if sum(map(len, found.values())) > MAX_TYPE_BYTES:
             raise ValueError("the types of the outputs are too large")
         return found
 
     def function_body(self, operator: tuple[str, str, int], version: int, node: bytes, types: list[bytes]) -> bytes:
-        """The function that defines an operator for a node whose inputs have these types; empty if there is none."""
+        """The function that defines an operator for a node with these input types; empty if there is none."""
         return self._schema(operator).get_context_dependent_function_with_opset_version(version, node, types)
 
     def infer_shapes(self, model: bytes, data_prop: bool) -> bytes:
@@ -55,32 +55,32 @@ class OnnxCode:
         return self.library.version_converter.convert_version(model, version)
 
     def check_file(self, path: str) -> None:
-        """Raise the objection of the checker to a model in a file."""
+        """Raise the checker's error for a model file."""
         self.library.checker.check_model_path(path, False, False, False)
 
     def _schema(self, operator: tuple[str, str, int]) -> Any:
-        """The schema of an operator, given with its domain and the opset that it came with."""
+        """The schema of an operator, given by domain and the opset in which it was added."""
         op_type, domain, version = operator
         return self.library.defs.get_schema(op_type, version, domain)
 
     def answer(self, name: str, arguments: tuple[Any, ...]) -> Answer:
-        """The answer of a function of this class. Raises MemoryError."""
+        """Call a function of this class. Raises MemoryError."""
         try:
             return True, getattr(self, name)(*arguments)
         except MemoryError:
             raise
-        except Exception as e:  # noqa: BLE001 - errors of onnx from C++ have no common type
+        except Exception as e:  # noqa: BLE001 - errors of onnx's C++ code have no common type
             return False, str(e) or type(e).__name__
 
 
 class OnnxWorker(Struct):
-    """The native code of onnx in this process, for its parent."""
+    """onnx's native code in this process, for its parent."""
 
     parent: Parent
     code: OnnxCode
 
     def answer(self, name: str, arguments: tuple[Any, ...], size: int, seconds: float) -> Answer:
-        """The answer of a function on arguments of `size` bytes, which takes at most so many seconds."""
+        """Call a function with arguments of `size` bytes, for at most `seconds`."""
         limit_memory(BASE_MEMORY + MEMORY_FACTOR * size)
         self.parent.expect_within(seconds)
         try:
@@ -90,7 +90,7 @@ class OnnxWorker(Struct):
 
 
 def import_extension_alone() -> None:
-    """Let modules in the package of onnx be imported without the package itself."""
+    """Make modules in onnx's package importable without the package itself."""
     spec = find_spec("onnx")
     assert spec is not None
     package = ModuleType("onnx")

@@ -1,4 +1,4 @@
-"""Limits of processes of our own: memory, core files, idle threads, and the end of a process with its parent."""
+"""Limits of our own processes: memory, core files, idle threads, and their end with the parent."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     import ctypes
 
 MACHINE_SHARE = 0.75
-"""Of the memory of the machine, or of the container: the limit of a process without one of its own."""
+"""Share of the memory of the machine or container: the limit of a process without its own."""
 CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 MODEL_MEMORY, SMALL_MODEL = 1 << 30, 1_000_000
-"""The bytes of memory for a process that runs models, and the bytes of the file up to which they suffice."""
-MEMORY_PER_BYTE = 64  # of a larger file, more
+"""The bytes of memory for a process that runs models, and the maximum size of the file for which they suffice."""
+MEMORY_PER_BYTE = 64  # additional, for a larger file
 MEMORY_PER_VALUE, MAX_VALUE_MEMORY = 8, 3 << 30
-"""So many times the bytes of the largest value, more, and at most so many bytes: two sessions hold several of them.
+"""A multiple of the bytes of the largest value, up to a maximum, because two sessions hold several such values.
 
-A value that takes all the memory of a small model by itself raises nothing.
+A value that alone takes all the memory of a small model does not raise the limit.
 """
-STACK_BYTES = 8 << 20  # of a thread, unless the system says another size
+STACK_BYTES = 8 << 20  # of a thread, unless the system specifies another size
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of Linux's prctl
-IDLE_THREADS = {"OPENBLAS_THREAD_TIMEOUT": "4"}  # the logarithm of the cycles to spin
-"""Variables for processes in which idle threads of NumPy sleep.
+IDLE_THREADS = {"OPENBLAS_THREAD_TIMEOUT": "4"}  # the logarithm of the number of cycles to spin
+"""Environment variables that make idle threads of NumPy sleep.
 
-By default they spin for 0.1 s, which takes a core from onnxruntime, first when NumPy is imported.
+By default, they spin for 0.1 s, first when NumPy is imported, and take a core from onnxruntime.
 """
 
 
@@ -45,7 +45,7 @@ def machine_memory() -> int:
 
 
 def default_memory() -> int:
-    """The limit, in bytes, of a process without one of its own, on Linux."""
+    """The limit in bytes of a process without its own, on Linux."""
     return int(MACHINE_SHARE * machine_memory())
 
 
@@ -54,7 +54,7 @@ _GIVEN_MEMORY: ContextVar[int | None] = ContextVar("_GIVEN_MEMORY", default=None
 
 @contextmanager
 def given_memory(limit: int | None) -> Generator[None]:
-    """Let `memory_for_model` answer with this limit, which a user gave, in the block; None for what it answers else."""
+    """Make `memory_for_model` return this limit, given by a user, within the block; None for the default."""
     token = _GIVEN_MEMORY.set(_GIVEN_MEMORY.get() if limit is None else limit)
     try:
         yield
@@ -63,10 +63,10 @@ def given_memory(limit: int | None) -> Generator[None]:
 
 
 def memory_for_model(size: int, threads: int = 0, *, values: int = 0) -> int:
-    """The limit, in bytes, of a process that runs a model whose file has so many bytes, and its rewritten forms.
+    """The memory limit in bytes of a process that runs a model with this file size, and its rewritten forms.
 
-    `values` are the bytes of the largest value that it computes, as far as that is known. The stacks of `threads`,
-    beyond one on each core, are added.
+    `values` are the bytes of the largest value that it computes, if known. The stacks of `threads` beyond one per core
+    are added.
     """
     wanted = _GIVEN_MEMORY.get()
     if wanted is None:
@@ -77,7 +77,7 @@ def memory_for_model(size: int, threads: int = 0, *, values: int = 0) -> int:
 
 
 def stack_bytes(threads: int) -> int:
-    """The bytes that the stacks of so many threads count as allocated, of which few are in use."""
+    """The bytes that the stacks of threads count as allocated; few of them are in use."""
     if sys.platform != "linux":
         return 0
     import resource  # noqa: PLC0415 - not everywhere
@@ -94,14 +94,14 @@ def usable_cores() -> int:
 def limit_memory(size: int | None, pid: int = 0) -> None:
     """Limit the memory that a process may allocate, by default this one; None for most of the machine's.
 
-    Mapped files and the stacks of a thread on each core, of NumPy and of onnxruntime, do not count. A limit with which
-    this process was started stays. Only Linux applies such limits.
+    Mapped files, and the stacks of one thread per core of NumPy and of onnxruntime, do not count. A limit with which
+    this process was started remains. Only Linux applies such limits.
     """
     if sys.platform != "linux":
         return
     import resource  # noqa: PLC0415 - not everywhere
 
-    most = default_memory()  # also known where no memory is left to find it, to take a limit back
+    most = default_memory()  # computed now, because no memory may be left later, when a limit is removed
     limit = most if size is None else size + stack_bytes(2 * usable_cores())
     given = [n for n in _limits_at_start() if n != resource.RLIM_INFINITY]
     with suppress(ProcessLookupError):  # it has ended
@@ -117,34 +117,34 @@ def allocated_memory() -> int:
 
 
 def let_idle_threads_sleep() -> None:
-    """Let idle threads of NumPy sleep, in this process, which has not imported it yet, and those that it starts."""
+    """Make idle threads of NumPy sleep, in this process, which has not imported it yet, and in its children."""
     for name, value in IDLE_THREADS.items():
         os.environ.setdefault(name, value)
 
 
 @cache
 def _limits_at_start() -> tuple[int, int]:
-    """The soft and hard limits before any was set here."""
+    """The soft and hard limits before this process set any."""
     import resource  # noqa: PLC0415 - not everywhere
 
     return resource.getrlimit(resource.RLIMIT_DATA)
 
 
 def end_with_parent(parent: int, how: int) -> None:
-    """Let Linux send this process the signal `how` when `parent` ends, whatever native code does then.
+    """Make Linux send this process the signal `how` when `parent` ends, whatever native code is doing.
 
-    It is sent at the end of the thread that started this process, which has to be the main thread.
+    It is sent when the thread that started this process ends, which must be the main thread.
     """
     if sys.platform == "linux":
         _libc().prctl(PR_SET_PDEATHSIG, how, 0, 0, 0)
-        if os.getppid() != parent:  # it has ended before
+        if os.getppid() != parent:  # it has already ended
             os.kill(os.getpid(), how)
 
 
 def end_after_parent(parent: int) -> None:
-    """Let Linux end this process 10 s after `parent`, whose main thread started it, whatever native code does then.
+    """Make Linux end this process 10 s after `parent`, whose main thread started it, whatever native code is doing.
 
-    The signal calls `alarm` with its own number, which is the number of seconds.
+    The signal handler calls `alarm` with the signal's number, which is the number of seconds.
     """
     if sys.platform == "linux" and os.getppid() == parent:
         from ctypes import c_int, c_void_p, cast  # noqa: PLC0415 - seldom needed
@@ -156,7 +156,7 @@ def end_after_parent(parent: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of processes below this one whose parent ends, on Linux."""
+    """Become the parent of descendants whose parent ends, on Linux."""
     if sys.platform == "linux":
         _libc().prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -168,7 +168,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def prepare_to_crash() -> None:
-    """Write no core file, and let Linux end this process rather than another one when memory runs out."""
+    """Disable core files, and make Linux end this process first when memory runs out."""
     with suppress(ImportError, OSError):
         import resource  # noqa: PLC0415 - not everywhere
 

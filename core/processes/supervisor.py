@@ -1,8 +1,8 @@
-"""The supervisor of a command: the process that starts another one for the command, and ends it where it has to.
+"""The supervisor of a command: the process that starts another one for the command, and ends it if necessary.
 
-Limits and signals hold whatever native code does, also while it holds Python's global lock, as a process is killed.
-The supervisor has few modules and no threads, and waits. It is in the process group of the command, so that a terminal
-stops and continues both.
+Limits and signals apply even while native code runs or holds Python's global lock, because the process is killed. The
+supervisor has few modules and no threads, and waits. It is in the command's process group, so that a terminal stops and
+continues both.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from typing import NoReturn
 from ..support.supervision import END, FOLDER, OUTCOME, PHASE, PROGRESS, TIME, Limit, supervise_by, tell
 from .process_limits import adopt_orphans, end_with_parent
 
-GRACE = 0.7  # seconds for a command to end by itself after a signal
-MAX_TEXT = 1000  # characters of a fact; a pipe takes a message of so many at once, or not at all
+GRACE = 0.7  # for a command to end after a signal
+MAX_TEXT = 1000  # of a fact; a pipe accepts a message of this size atomically
 CRASHED = 4  # the exit code of a command whose process crashed
 USUAL_ENDS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGPIPE")
-"""Signals by which a command may end that did not crash."""
+"""Signals that may end a command that did not crash."""
 
 
 def supervise_command() -> None:
-    """Return in a new process, for the command; supervise it in this one, which then exits as it does.
+    """Return in a new process, for the command; in this process, supervise it, and exit as it does.
 
-    Without forks, as on Windows, it returns in this process.
+    Without forks, for example on Windows, return in this process.
     """
     if not hasattr(os, "fork"):
         return
@@ -55,21 +55,21 @@ def supervise_command() -> None:
 
     def write(fact: str, value: str | Limit | None) -> None:
         if fact == END:
-            os.set_blocking(told, True)  # as nothing may be lost that decides on the exit code
+            os.set_blocking(told, True)  # the exit code depends on these messages
         message = marshal.dumps((fact, value[:MAX_TEXT] if isinstance(value, str) else value))
-        with suppress(OSError):  # it has ended, or is stopped
+        with suppress(OSError):  # it has ended or is stopped
             os.write(told, struct.pack("<H", len(message)) + message)
 
     supervise_by(write)
-    atexit.register(tell, END, "")  # which code that ends the process does not reach
+    atexit.register(tell, END, "")  # not reached by code that ends the process
 
 
 def _note(_number: int, _at: object) -> None:
-    """Do nothing: the number of the signal is in a pipe."""
+    """Do nothing; the number of the signal is in a pipe."""
 
 
 class _Supervisor:
-    """The facts that the process `child` told by a pipe; signals to this process come by another."""
+    """The facts that the process `child` sends through a pipe; signals to this process come through another one."""
 
     def __init__(self, child: int, messages: int, wakeups: int) -> None:
         self.child, self.messages, self.wakeups = child, messages, wakeups
@@ -98,7 +98,7 @@ class _Supervisor:
                 open_pipes.remove(self.messages)
 
     def _pass_on(self, number: int) -> None:
-        """Send a signal to the process, which also a terminal sends to both, and set a limit for its end."""
+        """Pass a signal on to the process, unless a terminal sends it to both, and set a limit for its end."""
         if self._note_signal(number):
             os.kill(self.child, number)
 
@@ -109,7 +109,7 @@ class _Supervisor:
         return number != signal.SIGCHLD
 
     def _take_messages(self) -> bool:
-        """Read what the process tells; False at the end."""
+        """Read messages from the process; False at the end."""
         if not (data := os.read(self.messages, 1 << 16)):
             return False
         self.pending += data
@@ -127,7 +127,7 @@ class _Supervisor:
         return True
 
     def _kill(self) -> None:
-        """Kill the process and all that it started, which become children of this one as their parents end."""
+        """Kill the process and its descendants, which become children of this one as their parents end."""
         os.kill(self.child, signal.SIGKILL)
         with suppress(ChildProcessError):
             while True:
@@ -136,42 +136,42 @@ class _Supervisor:
                 os.waitpid(-1, 0)
 
     def _exit_as(self, status: int) -> NoReturn:
-        """Exit as the process did, but with a line if it crashed."""
+        """Exit like the process did, with a line if it crashed."""
         while select.select([self.messages], [], [], 0)[0] and self._take_messages():
             pass
         code = os.waitstatus_to_exitcode(status)
         if code in {128 + signal.SIGINT, -signal.SIGINT} and PHASE not in self.texts and not self._was_interrupted():
             self._exit(
-                CRASHED, "the command ended while starting, perhaps for lack of memory or threads: see `ulimit -a`"
+                CRASHED, "the command ended while starting, possibly because memory or threads ran out: see `ulimit -a`"
             )
         if code >= 0 and END not in self.texts:
             cause = f"code that it called ended its process with exit code {code}"
-            self._exit(CRASHED, f"the command did not reach its end, as {cause}; {self._outcome}")
+            self._exit(CRASHED, f"the command did not finish: {cause}; {self._outcome}")
         if code >= 0:
             os._exit(code)
         name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"
         if name in USUAL_ENDS:
             signal.signal(-code, signal.SIG_DFL)
             os.kill(os.getpid(), -code)
-        lack = ", perhaps for lack of memory" if name == "SIGKILL" else ""
+        lack = ", possibly because memory ran out" if name == "SIGKILL" else ""
         self._exit(CRASHED, f"the command crashed ({name}){lack}; {self._outcome}")
 
     def _was_interrupted(self) -> bool:
-        """Whether this process had a signal; OpenBLAS sends the command one where it cannot start its threads."""
+        """Whether this process received a signal; OpenBLAS sends the command one if it cannot start its threads."""
         while select.select([self.wakeups], [], [], 0)[0]:
             for number in os.read(self.wakeups, 100):
                 self._note_signal(number)
         return "signal" in self.limits
 
     def _exit(self, code: int, text: str) -> NoReturn:
-        """Remove what a process that was killed left, print a line unless it had printed its last one, and exit."""
+        """Remove what a killed process left, print a line unless it printed its last one, and exit."""
         from ..support.scratch_folder import remove_killed  # noqa: PLC0415 - seldom needed
 
         try:
             text = (
                 f"error: {text}" if text else f"interrupted while {self.texts.get(PHASE, 'starting')}; {self._outcome}"
             )
-            cleared = "\r\x1b[K\x1b[?25h" if sys.stderr is not None and os.isatty(2) else ""  # the line of progress
+            cleared = "\r\x1b[K\x1b[?25h" if sys.stderr is not None and os.isatty(2) else ""  # the progress line
             if END not in self.texts or "signal" not in self.limits:
                 os.write(2, f"{cleared}{text}\n".encode(errors="backslashreplace"))
             remove_killed(self.folders)
@@ -184,7 +184,7 @@ class _Supervisor:
 
 
 def _children() -> list[int]:
-    """The processes whose parent is this one, where Linux lists them."""
+    """The children of this process, if Linux lists them."""
     found, own = list[int](), str(os.getpid())
     with suppress(OSError):
         for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - a plain name each

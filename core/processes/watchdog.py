@@ -1,4 +1,4 @@
-"""Limits of time for code of this process, which checks them or is killed, and actions at deadlines."""
+"""Time limits for code in this process, which checks them or is killed, and actions at deadlines."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ..errors import PassesError, TimeLimitError
 from ..support.printable_text import printable_line
 from ..support.supervision import PROGRESS, TIME, is_supervised, tell
 
-TICK, MAX_TICK = 0.05, 2.0  # seconds between looks at progress; otherwise 1/200 of the patience
-GRACE = 1.0  # seconds after a time limit for code that heeds it
+TICK, MAX_TICK = 0.05, 2.0  # seconds between checks of progress; otherwise 1/200 of the patience
+GRACE = 1.0  # seconds after a time limit, for code that checks it
 
 
 class TimeLimitReached(KeyboardInterrupt):
-    """Raised by code that checks the time limit; like Ctrl-C, it ends a command."""
+    """Raised by code that checks the time limit; it ends a command like Ctrl-C does."""
 
 
 @contextmanager
 def required_progress(progress: Callable[[], object], patience: float, failure: Callable[[], str]) -> Generator[None]:
-    """Let the process of a command be killed once `progress()` has stayed the same for `patience` seconds.
+    """Make a command's process be killed if `progress()` does not change for `patience` seconds.
 
-    `failure` says what then failed. Without a supervisor, as in Python, nothing ends code that does not return.
+    `failure` describes what then failed. Without a supervisor, as in Python, code that does not return is not ended.
     """
     if not is_supervised():
         yield
@@ -62,7 +62,7 @@ class _TimeLimit:
     subject: Callable[[], str]
 
     def message(self) -> str:
-        return f"{self.subject()} is not done within {self.seconds:g} s; nothing was written"
+        return f"{self.subject()} did not finish within {self.seconds:g} s; nothing was written"
 
 
 _LIMIT: ContextVar[_TimeLimit | None] = ContextVar("_LIMIT", default=None)
@@ -71,9 +71,9 @@ _WANTED_END: ContextVar[float] = ContextVar("_WANTED_END", default=inf)
 
 @contextmanager
 def time_limit(seconds: float | None, subject: Callable[[], str]) -> Generator[None]:
-    """Raise TimeLimitError once the block has taken `seconds`, None for no limit. `subject` names what was not done.
+    """Raise TimeLimitError if the block takes more than `seconds` (None: unlimited). `subject` names the task.
 
-    Waiting for a worker process ends at the limit, and the process with it; other code ends where it checks the limit.
+    Waiting for a worker process ends at the limit, and so does that process; other code ends where it checks the limit.
     The process of a command is killed a second later.
     """
     if seconds is None:
@@ -92,14 +92,14 @@ def time_limit(seconds: float | None, subject: Callable[[], str]) -> Generator[N
 
 
 def tell_time_limit() -> None:
-    """Tell the supervisor of this process the time limit, and what is not done then."""
+    """Send the supervisor of this process the time limit, and the task to report."""
     limit = _LIMIT.get()
     if limit is not None and limit.deadline < inf and is_supervised():
         tell(TIME, (limit.deadline + GRACE, TimeLimitError.exit_code, printable_line(limit.message())))
 
 
 def time_limit_end() -> float:
-    """The time, of `time.monotonic`, at which the time limit is reached; infinity without a limit."""
+    """The `time.monotonic` time of the limit; infinity without a limit."""
     limit = _LIMIT.get()
     return inf if limit is None else limit.deadline
 
@@ -120,7 +120,7 @@ def wanted_end() -> float:
 
 
 def lift_time_limit() -> None:
-    """Set no limit for the rest of the block, as what follows must be done completely. Raises TimeLimitReached."""
+    """Remove the limit for the rest of the block, because what follows must be completed. Raises TimeLimitReached."""
     limit = _LIMIT.get()
     if limit is not None:
         require_time()
@@ -129,7 +129,7 @@ def lift_time_limit() -> None:
 
 
 def require_time() -> None:
-    """Raise TimeLimitReached if there is no time left."""
+    """Raise TimeLimitReached if no time is left."""
     limit = _LIMIT.get()
     if limit is not None and monotonic() >= limit.deadline:
         raise TimeLimitReached
@@ -137,7 +137,7 @@ def require_time() -> None:
 
 @contextmanager
 def call_after(seconds: float | None, action: Callable[[], object]) -> Generator[Event]:
-    """Call `action` from another thread if the block takes longer than `seconds`; yields an event that is set then."""
+    """Call `action` from another thread if the block takes more than `seconds`; yields an event that is then set."""
     late = Event()
     if seconds is None:
         yield late
@@ -152,9 +152,9 @@ def call_after(seconds: float | None, action: Callable[[], object]) -> Generator
 
 @contextmanager
 def call_every(seconds: float, action: Callable[[], object]) -> Generator[None]:
-    """Call `action`, which must not block, from another thread every so many seconds while the block runs.
+    """Call `action`, which must not block, from another thread every `seconds` while the block runs.
 
-    It is not called again after an exception, which is raised at the end of the block.
+    After an exception, it is not called again, and the exception is raised at the end of the block.
     """
     done, deadlines, failures = Event(), _deadlines_of_process(getpid()), list[BaseException]()
 
@@ -180,9 +180,9 @@ def call_every(seconds: float, action: Callable[[], object]) -> Generator[None]:
 
 
 class _Deadlines:
-    """Actions with deadlines, called by one thread: starting one for each block takes longer than a small model runs.
+    """Actions with deadlines, called by one thread; starting one per block would take too long.
 
-    Nothing is locked, so that the exception of a signal leaves nothing locked.
+    No locks are used, so that an exception from a signal handler leaves none locked.
     """
 
     def __init__(self) -> None:
@@ -202,7 +202,7 @@ class _Deadlines:
     def _call_late_actions(self) -> None:
         while True:
             self._changed.clear()
-            self._wakes_at = inf  # an action that is added from here on sets the event
+            self._wakes_at = inf  # an action added from now on sets the event
             now, pending = monotonic(), self._pending.copy()
             for late, (deadline, action) in pending.items():
                 if deadline <= now and self._pending.pop(late, None):
@@ -214,5 +214,5 @@ class _Deadlines:
 
 @cache
 def _deadlines_of_process(_pid: int) -> _Deadlines:
-    """The deadlines of this process; one that was forked from it has no thread for them."""
+    """The deadlines of this process; a forked process has no thread for its parent's."""
     return _Deadlines()

@@ -1,8 +1,8 @@
 """Worker processes for code that may crash, hang or print: objects whose methods are called from another process.
 
-A request is a method with its arguments, and the custom operators of its caller; its reply is any number of
-announcements, then the result of the method or its exception. Each is pickled, with large arrays beside it: the number
-of parts and their lengths come first.
+A request is a method with its arguments, and the custom operators of its caller. Its reply is any number of
+announcements, then the method's result or exception. Each message is pickled, with large arrays separate: it begins
+with the number of parts and their lengths.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ Command = tuple[str, ...]
 T = TypeVar("T")
 P = ParamSpec("P")
 RESULT, ERROR, FAILURE, WITHIN, PROGRESS = "result", "error", "failure", "within", "progress"
-"""The kinds of messages of a worker."""
-LOADER_EXIT = 127  # of glibc's loader, which has no memory for the data of a thread (elf/dl-tls.c, _dl_fatal_printf)
-IDLE = 64  # the exit code of a process that had no request for its time
+"""The kinds of a worker's messages."""
+LOADER_EXIT = 127  # of glibc's loader, if it has no memory for a thread's data (elf/dl-tls.c, _dl_fatal_printf)
+IDLE = 64  # the exit code of an idle process
 EXIT_WAIT = 10.0  # seconds between the last message of a process and its exit code
-PARENT = "PASSWRIGHT_PARENT"  # the variable by which a process learns the id of the one whose main thread started it
+PARENT = "PASSWRIGHT_PARENT"  # the variable with the id of the process whose main thread started this one
 EXHAUSTED = f"its process {OUT_OF_MEMORY}"
-PIPE_BYTES = 1 << 16  # that a pipe takes before its other end reads them, on Linux
+PIPE_BYTES = 1 << 16  # the capacity of a pipe on Linux
 
 
 class WorkerError(Exception):
-    """A request without a result."""
+    """A request has no result."""
 
 
 class RequestFailed(WorkerError):
-    """A request that raised an unexpected exception in the worker: its message, and its `traceback` as text."""
+    """A request raised an unexpected exception in the worker: its message, and its `traceback` as text."""
 
     def __init__(self, message: str, remote_traceback: str = "") -> None:
         super().__init__(message)
@@ -67,9 +67,9 @@ class RequestFailed(WorkerError):
 
 
 class WorkerExit(WorkerError):
-    """A process that ended before its reply: its exit code `code`, None if it was killed after `timeout` seconds.
+    """A process ended before its reply: its exit code `code`, or None if it was killed after `timeout` seconds.
 
-    `progress` is what it reported last, None for nothing.
+    `progress` is what it last reported, or None.
     """
 
     def __init__(self, code: int | None, timeout: float, last_line: str, progress: Any = None) -> None:
@@ -83,34 +83,33 @@ class WorkerExit(WorkerError):
         return type(self), (self.code, self.timeout, self.last_line, self.progress)
 
     def describe(self, subject: str) -> str:
-        """The end of the process in words; `subject` is the name of the program."""
+        """Describe how the process ended; `subject` is the name of the program."""
         if self.code is None:
             return f"{subject} did not end within {round(self.timeout, 2):g} s"
         if self.code < 0:
             with suppress(ValueError):
                 name = Signals(-self.code).name
-                return f"{subject} crashed ({name})" + (", perhaps for lack of memory" if name == "SIGKILL" else "")
-        lack = ", perhaps for lack of memory" if self.code == LOADER_EXIT else ""
+                return f"{subject} crashed ({name})" + ", possibly because memory ran out" * (name == "SIGKILL")
+        lack = ", possibly because memory ran out" if self.code == LOADER_EXIT else ""
         return f"{subject} ended with exit code {self.code}{lack}" + (f": {self.last_line}" if self.last_line else "")
 
 
 def module_command(module: str, *arguments: str) -> Command:
-    """The command that runs the function `main` of a module in this interpreter.
+    """The command that runs a module's function `main` in this interpreter.
 
-    The module keeps its name, so that its classes have the same names in both processes, as pickling needs.
+    The module keeps its name, so that its classes have the same names in both processes, which pickling requires.
     """
     return (sys.executable, "-P", "-c", f"from {module} import main; main()", *arguments)
 
 
 @dataclass(slots=True, weakref_slot=True)
 class WorkerProcess(Generic[T]):
-    """A process of `command` with an object of the class `T`, whose methods take at most `timeout` seconds each.
+    """A process of `command` with an object of class `T`, whose methods take at most `timeout` seconds each.
 
-    The process is started when it is needed, and replaced if it ends. Its standard error goes to `log`, if given. It
-    ends with this object, or with the context. After a fork, the new process gets a worker of its own.
-
-    It allocates at most `memory` bytes, by default as for a small model. None is for a worker that runs no model, or
-    that limits itself: it may have most of the machine's memory.
+    The process is started when needed, and replaced if it ends. Its standard error goes to `log`, if given. It ends
+    with this object or the context. After a fork, the child gets its own worker. It may allocate at most `memory`
+    bytes, by default as for a small model. None, for a worker that runs no model or limits itself, allows most of the
+    machine's memory.
     """
 
     command: Command
@@ -121,7 +120,7 @@ class WorkerProcess(Generic[T]):
     _owner: int = field(default=0, init=False)
     _is_busy: bool = field(default=False, init=False)
     _is_unused: bool = field(default=True, init=False)
-    _request: Sequence[Buffer] | None = field(default=None, init=False)  # that was sent once
+    _request: Sequence[Buffer] | None = field(default=None, init=False)  # already sent once
     _terminate_process: Callable[[], object] = field(default=lambda: None, init=False)
 
     def __enter__(self) -> Self:
@@ -139,14 +138,14 @@ class WorkerProcess(Generic[T]):
     def call(self, timeout: float | None = None, *, retry: bool = False) -> T:
         """The object of the process, for calls of its methods that take at most `timeout` seconds.
 
-        A call raises WorkerExit if the process ends, the exceptions of the method that are PassesErrors, and
-        RequestFailed for others. With `retry`, a crash of a process that served other requests, which may have damaged
-        it, counts only if a new process crashes too.
+        A call raises WorkerExit if the process ends, PassesErrors of the method, and RequestFailed for its other
+        exceptions. With `retry`, a crash of a process that served other requests, which may have damaged it, counts
+        only if a new process also crashes.
         """
         return cast("T", _RemoteObject(self, timeout, retry))
 
     def call_method(self, name: str, arguments: Arguments, timeout: float | None, *, retry: bool) -> Any:
-        """Call a method by its name, see `call`."""
+        """Call a method by name; see `call`."""
         is_fresh = self._running() is None
         self._begin(name, arguments)
         try:
@@ -164,7 +163,7 @@ class WorkerProcess(Generic[T]):
 
     @property
     def is_unused(self) -> bool:
-        """Whether its process had no request so far, or is not running yet."""
+        """Whether its process is not running, or has had no request yet."""
         return self._running() is None or self._is_unused
 
     @property
@@ -174,9 +173,9 @@ class WorkerProcess(Generic[T]):
         return process is not None and process.poll() is None
 
     def start(self) -> None:
-        """Start the process, unless it is running; one that ended because it was idle is replaced.
+        """Start the process, unless it is running; a process that ended because it was idle is replaced.
 
-        One that crashed between requests is not: what it had loaded is gone, which the next request reports.
+        A process that crashed between requests is not replaced: its state is lost, which the next request reports.
         """
         process = self._running()
         if process is not None and not self._is_busy and process.poll() == 0:
@@ -186,7 +185,7 @@ class WorkerProcess(Generic[T]):
             self._is_busy, self._is_unused = False, True
 
     def begin(self, method: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Let a method of `call()` begin, for `reply` to wait for its result; an earlier result is discarded."""
+        """Start a method of `call()`, for `reply` to wait for its result; an earlier result is discarded."""
         assert isinstance(method, _RemoteMethod)
         self._begin(method.name, (args, kwargs))
 
@@ -198,14 +197,14 @@ class WorkerProcess(Generic[T]):
         self._send(self._request)
 
     def reply(self, timeout: float | None = None) -> Any:
-        """Wait for the result of the method that began; raises what `call` does."""
+        """Wait for the result of the started method. Raises the exceptions of `call`."""
         process = self._running()
         assert process is not None
         waiting = _Waiting(process, self.timeout if timeout is None else timeout)
         try:
             reply = waiting.last_message()
         except BaseException:
-            self.terminate()  # later messages would be taken for the reply to the next request
+            self.terminate()  # later messages would be treated as the reply to the next request
             raise
         self._is_busy = False
         again, self._request = self._request, None
@@ -222,7 +221,7 @@ class WorkerProcess(Generic[T]):
         if kind == ERROR:
             try:
                 raise content
-            finally:  # no cycle of it and its traceback, in which all arguments of the request are
+            finally:  # avoids a reference cycle with the traceback, which holds all arguments of the request
                 del reply, content
         if kind == FAILURE:
             raise RequestFailed(*content)
@@ -236,51 +235,51 @@ class WorkerProcess(Generic[T]):
         self._is_busy, self._is_unused = True, False
 
         def write() -> None:
-            with suppress(OSError, ValueError):  # it has ended, which `reply` finds
+            with suppress(OSError, ValueError):  # it has ended, which `reply` reports
                 _write(stdin, request)
 
         if sum(map(len, request)) < PIPE_BYTES:
             write()
         else:
-            start_new_thread(write, ())  # the process may not read yet, or never
+            start_new_thread(write, ())  # the process may not read now, or ever
 
     def ask_to_end(self) -> None:
-        """Send SIGTERM to the process, if one is running; any thread may."""
+        """Send SIGTERM to the process, if it is running; may be called from any thread."""
         self._request = None
         if (process := self._running()) is not None:
             process.terminate()
 
     def kill(self) -> None:
-        """Kill the process, if one is running, whose reply another thread awaits."""
+        """Kill the process, if it is running, while another thread awaits its reply."""
         if (process := self._running()) is not None:
             process.kill()
 
     def wait(self, seconds: float) -> None:
-        """Wait for the end of the process, which has no request, and kill it after so many seconds."""
+        """Wait for the end of the process, which has no request; kill it after `seconds`."""
         if (process := self._running()) is not None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(seconds)
             self.terminate()
 
     def terminate(self) -> None:
-        """End the process, if one is running."""
+        """End the process, if it is running."""
         self._terminate_process()
         self._process = None
 
     def limit_memory(self, size: int | None) -> None:
-        """Let the process, and those that replace it, allocate at most so many bytes."""
+        """Limit the memory that the process, and its replacements, may allocate."""
         self.memory = size
         if (process := self._running()) is not None:
             limit_memory(size, process.pid)
 
     def _running(self) -> subprocess.Popen[bytes] | None:
-        """The process, unless there is none, or it belongs to the process of which this one is a fork."""
+        """The process, unless there is none, or it belongs to the parent from which this process was forked."""
         return self._process if self._owner == os.getpid() else None
 
     def _start(self) -> subprocess.Popen[bytes]:
-        """Start a process with the module search path of this one, but the standard library first.
+        """Start a process with this one's module search path, but with the standard library first.
 
-        A script may have a file such as random.py beside it, which nothing here imported so far.
+        The folder of a script may contain a file such as random.py, which has not been imported yet.
         """
         library = Path(os.__file__).parent
         is_other = {p: Path(p) not in {library, library / "lib-dynload"} for p in sys.path if p}
@@ -305,7 +304,7 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class _RemoteObject(Struct, frozen=True):
-    """The object of a worker process, whose attributes are its methods."""
+    """The object of a worker process; its attributes are its methods."""
 
     process: WorkerProcess[Any]
     timeout: float | None
@@ -326,16 +325,16 @@ class _RemoteMethod(Struct, frozen=True):
 
 @dataclass(slots=True)
 class _Waiting:
-    """A wait for the reply of a process, for at most `timeout` seconds, which announcements of the process change."""
+    """A wait of at most `timeout` seconds for a process's reply; its announcements change the limit."""
 
     process: subprocess.Popen[bytes]
     timeout: float
     progress: Any = None
-    has_begun: bool = False  # to reply
+    has_begun: bool = False  # whether the reply has begun
     is_late: bool = False
 
     def last_message(self) -> tuple[str, Any] | None:
-        """The kind and the content of the last message; None if the process ended before it."""
+        """The kind and content of the last message; None if the process ended before it."""
         assert self.process.stdout is not None
         end = last = monotonic() + self.timeout
         while True:
@@ -363,9 +362,9 @@ class _Waiting:
 
 
 class Parent:
-    """The process that started this one, as its worker: it sends requests, and gets announcements and replies.
+    """The process that started this one as its worker: it sends requests, and receives announcements and replies.
 
-    From here on printed text goes to standard error, and Ctrl-C is left to the parent.
+    From now on, printed text goes to standard error, and Ctrl-C is handled by the parent.
     """
 
     def __init__(self) -> None:
@@ -376,11 +375,11 @@ class Parent:
         os.dup2(2, 1)
 
     def expect_within(self, seconds: float | None) -> None:
-        """Announce that the running method ends within so many seconds, None to take this back."""
+        """Announce that the running method will end within `seconds`; None to withdraw this."""
         self._send(_packed((WITHIN, seconds)))
 
     def report(self, progress: object) -> None:
-        """Announce how far the running method is, which the parent knows if this process ends."""
+        """Announce the progress of the running method, which the parent then knows if this process ends."""
         self._send(_packed((PROGRESS, progress)))
 
     def _send(self, message: Sequence[Buffer]) -> None:
@@ -393,14 +392,14 @@ class Parent:
         idle_limit: Callable[[], float | None] = lambda: None,
         clean_up: Callable[[], object] = lambda: None,
     ) -> None:
-        """Call the methods of `worker` that the parent requests, until it ends or asks none for `idle_limit()` seconds.
+        """Call the requested methods of `worker` until the parent ends or is idle for `idle_limit()` seconds.
 
-        If the parent ends during a call, `clean_up` is called. Exceptions that are no Exceptions end the process.
+        If the parent ends during a call, `clean_up` is called. BaseExceptions other than Exceptions end the process.
         """
         requests = SimpleQueue[list[bytearray] | MemoryExhausted]()
 
         def read_requests() -> None:
-            code = 1  # of a thread that fails, for which nobody would wait
+            code = 1  # for a thread that fails, which nobody waits for
             request: list[bytearray] | MemoryExhausted | None = []
             try:
                 with os.fdopen(os.dup(0), "rb") as stream:
@@ -414,7 +413,7 @@ class Parent:
                 code = 0
                 clean_up()
             finally:
-                os._exit(code)  # the parent does not wait for a reply any more
+                os._exit(code)  # the parent no longer waits for a reply
 
         start_new_thread(read_requests, ())
         while True:
@@ -427,12 +426,12 @@ class Parent:
 
 
 def serve(worker: object) -> None:
-    """Call the methods of `worker` that the parent requests, until it ends."""
+    """Call the requested methods of `worker` until the parent ends."""
     Parent().serve(worker)
 
 
 def _reply_to(worker: object, request: list[bytearray] | MemoryExhausted) -> Sequence[Buffer]:
-    """Call a method of the worker; return its result or its exception, as a message."""
+    """Call a method of the worker; return its result or exception as a message."""
     if isinstance(request, MemoryExhausted):
         return _packed((ERROR, request))
     try:
@@ -442,7 +441,7 @@ def _reply_to(worker: object, request: list[bytearray] | MemoryExhausted) -> Seq
     except Exception as caught:  # noqa: BLE001 - raised in the parent
         e = MemoryExhausted(EXHAUSTED) if isinstance(caught, MemoryError) else caught
         if isinstance(e, PassesError):
-            with suppress(Exception):  # one that cannot be pickled is not expected
+            with suppress(Exception):  # an exception that cannot be pickled is unexpected
                 message = _packed((ERROR, e))
                 _unpacked(message)
                 return message
@@ -467,9 +466,9 @@ def _write(stream: IO[Any], parts: Sequence[Buffer]) -> None:
 
 
 def _read(stream: IO[Any]) -> list[bytearray] | None:
-    """The parts of the next message; None at the end, or if it is cut off by a crash.
+    """The parts of the next message; None at the end, or if a crash cut it off.
 
-    Raises MemoryError if there is no memory for them, after they are read.
+    Raises MemoryError if there is not enough memory for them, after reading them.
     """
     head = stream.read(8)
     lengths = stream.read(8 * struct.unpack("<Q", head)[0]) if len(head) == 8 else b""
@@ -492,7 +491,7 @@ def _kill_and_wait(process: subprocess.Popen[bytes], owner: int) -> None:
 
 @cache
 def _processes_to_leave_to_parent() -> WeakSet[subprocess.Popen[bytes]]:
-    """The processes that this one started; a fork of it neither writes to them nor keeps their pipes open."""
+    """The processes started by this one; a forked child neither writes to them nor keeps their pipes open."""
     processes: WeakSet[subprocess.Popen[bytes]] = WeakSet()
 
     def detach() -> None:
@@ -511,13 +510,13 @@ def _processes_to_leave_to_parent() -> WeakSet[subprocess.Popen[bytes]]:
 
 @dataclass(slots=True)
 class WorkerPool:
-    """At most one idle worker for each command, which are kept between uses. Any thread may use it."""
+    """At most one idle worker per command, kept for reuse. Thread-safe."""
 
     _idle: dict[Command, WorkerProcess[Any]] = field(default_factory=dict[Command, WorkerProcess[Any]])
     _substitutes: dict[Command, Command] = field(default_factory=dict[Command, Command])
 
     def start(self, command: Command, also: Command | None = None) -> None:
-        """Start a worker, for a later `take`, unless there is one. It serves the requests for a worker `also` too."""
+        """Start a worker for a later `take`, unless there is one. It can also serve as a worker for `also`."""
         if also is not None:
             self._substitutes[also] = command
         if command not in self._idle:
@@ -526,7 +525,7 @@ class WorkerPool:
             self._keep(worker)
 
     def take(self, command: Command) -> WorkerProcess[Any]:
-        """A worker that nobody else uses."""
+        """A worker that is not otherwise in use."""
         for known in filter(None, (command, self._substitutes.get(command))):
             worker = self._idle.pop(known, None)
             if worker is not None and worker.is_alive:
@@ -534,7 +533,7 @@ class WorkerPool:
         return WorkerProcess(command, inf, memory=None)
 
     def give_back(self, worker: WorkerProcess[Any]) -> None:
-        """Keep a worker for the next use, or end it if there is one."""
+        """Keep a worker for reuse, or end it if there already is one."""
         if worker.is_alive:
             self._keep(worker)
 

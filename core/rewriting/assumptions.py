@@ -1,4 +1,4 @@
-"""Assumptions of contracts: a condition on the numbers as an expression, all elements of which are true."""
+"""Assumptions of contracts: conditions on numbers, as expressions whose elements must all be true."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from ..support.author_errors import describe_in
 from .builder import RewriteBuilder
 from .pattern import OpPattern, Pattern, Var, trace_pattern
 
-ALLOWED = "an assumption is made of operators, variables of the pattern and numbers, as in lambda g, x: g.Greater(x, 0)"
+ALLOWED = "an assumption consists of operators, variables of the pattern and numbers: lambda g, x: g.Greater(x, 0)"
 INFIX: Mapping[str, tuple[int, str]] = {
     "Or": (1, "or"), "And": (2, "and"), "Equal": (4, "=="), "Greater": (4, ">"), "GreaterOrEqual": (4, ">="),
     "Less": (4, "<"), "LessOrEqual": (4, "<="), "Add": (5, "+"), "Sub": (5, "-"), "Mul": (6, "*"), "Div": (6, "/"),
 }  # fmt: skip
-"""How tightly an operator binds its operands, and its sign."""
+"""The precedence of an operator, and its sign."""
 NOT = 3
 
 
 class Assumption(Struct, frozen=True):
-    """A condition on the values of a match, which holds where all elements of the expression are true.
+    """A condition on the values of a match, which holds if all elements of the expression are true.
 
-    With `each`, the name of its only variable, it is one on each float of the match: its operands, the values between
-    its ops, and its results.
+    If `each` is the name of its only variable, the condition is on each float of the match: its operands, the values
+    between its ops, and its results.
     """
 
     expression: OpPattern
@@ -43,19 +43,19 @@ class Assumption(Struct, frozen=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables of the pattern that it reads."""
+        """The variables of the pattern in the expression."""
         return () if self.each else tuple(dict.fromkeys(variables_in(self.expression)))
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """The finite numbers in it, beside which it may end."""
+        """The finite numbers in the expression, near which the condition may change."""
         found = (i for part in self.expression.walk() for i in part.inputs if isinstance(i, int | float))
         return tuple(float(i) for i in found if abs(i) < inf)
 
     def build(self, g: RewriteBuilder, bound: Mapping[str, Any], values: Sequence[Value]) -> list[Value]:
         """Add its ops for a match: `bound` are its variables, `values` all its values.
 
-        A variable that is bound to an op stands for its first output. Raises MatchFailure and RuleError.
+        A variable bound to an op means the op's first output. Raises MatchFailure and RuleError.
         """
         if not self.each:
             return [self._bools(g, bound)]
@@ -64,12 +64,12 @@ class Assumption(Struct, frozen=True):
     def _bools(self, g: RewriteBuilder, bound: Mapping[str, Any]) -> Value:
         found = build_expression(g, self.expression, bound)
         if found.dtype != TensorProto.BOOL:
-            raise RuleError(f"the assumption {self} does not give bools")
+            raise RuleError(f"the result of the assumption {self} is not bool")
         return found
 
 
 def trace_assumption(expression: Pattern, *, each: bool = False) -> Assumption:
-    """The assumption that a lambda describes, as of a pattern. Raises RuleError."""
+    """Trace the assumption that a lambda describes, like a pattern. Raises RuleError."""
     try:
         spellings, names = trace_pattern(expression)
     except (RuleError, UsageError) as e:
@@ -82,9 +82,9 @@ def trace_assumption(expression: Pattern, *, each: bool = False) -> Assumption:
         if any(callable(v) or (isinstance(v, Var) and v.accepts is not None) for _, v in part.attrs):
             why = ALLOWED
     if not why and not op_schemas.may_give(found.types[0], found.domain, "tensor(bool)"):
-        why = f"the assumption {expression_text(found)} gives no bools"
+        why = f"the assumption {expression_text(found)} has no bool result"
     if each and len(names) != 1:
-        why = "an assumption on each float has one variable, as in lambda g, v: g.Less(g.Abs(v), 1)"
+        why = "an assumption on each float has one variable, such as lambda g, v: g.Less(g.Abs(v), 1)"
     if why:
         raise RuleError(describe_in(expression, RuleError(why)))
     return Assumption(found, names[0] if each else "")
@@ -94,7 +94,7 @@ PARTS = (OpPattern, Var, int, float)
 
 
 def variables_in(expression: Any) -> Iterator[str]:
-    """The names of the variables in an expression, as often as they occur."""
+    """Yield the names of the variables in an expression, with repetitions."""
     if isinstance(expression, Var):
         yield expression.name
     elif isinstance(expression, OpPattern):
@@ -103,7 +103,7 @@ def variables_in(expression: Any) -> Iterator[str]:
 
 
 def build_expression(g: RewriteBuilder, expression: OpPattern, bound: Mapping[str, Any]) -> Value:
-    """Add the ops of an expression; numbers become constants of the type of the operand beside. Raises MatchFailure."""
+    """Add the ops of an expression; numbers become constants of the type of the other operand. Raises MatchFailure."""
     values = [_operand(g, part, bound) for part in expression.inputs]
     attrs = {name: _bound(v, bound) if isinstance(v, Var) else v for name, v in expression.attrs}
     add: Any = getattr(g.domain(expression.domain), expression.types[0])
@@ -117,15 +117,15 @@ def _operand(g: RewriteBuilder, part: Any, bound: Mapping[str, Any]) -> Any:
 
 
 def _bound(variable: Var, bound: Mapping[str, Any]) -> Any:
-    """The value that a variable is bound to. Raises MatchFailure for one that is not bound, or to several values."""
+    """The value bound to a variable. Raises MatchFailure if it is unbound or bound to several values."""
     found = bound.get(variable.name)
     if found is None or isinstance(found, tuple):
-        raise MatchFailure(f"{variable.name} is not one value here")
+        raise MatchFailure(f"{variable.name} is not a single value here")
     return found.outputs[0] if isinstance(found, Op) else found
 
 
 def expression_text(expression: Any, binding: int = 0) -> str:
-    """An expression in the signs of arithmetic, in brackets if it binds its operands less tightly than `binding`."""
+    """Format an expression in arithmetic notation, with parentheses if its precedence is below `binding`."""
     if not isinstance(expression, OpPattern):
         return expression.name if isinstance(expression, Var) else f"{expression:.16g}"
     (op_type,), parts = expression.types, expression.inputs

@@ -1,4 +1,4 @@
-"""The builder of replacement ops, in the notation of patterns and for the opset of the model."""
+"""The builder of replacement ops, in the notation of patterns, for the model's opset."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ else:
 
 Array = np.ndarray[Any, Any]
 Operand = Value | float | np.number[Any] | np.bool_ | Sequence[float] | Array
-"""An input of a new op: a value, or the elements of a constant, of the element type of the other operands."""
+"""An input of a new op: a value, or the elements of a constant with the element type of the other operands."""
 FORMAL_DTYPES = {f"tensor({name})": dtype for name, dtype in [
     ("int64", np.int64), ("int32", np.int32), ("float", np.float32), ("bool", np.bool_), ("double", np.float64),
 ]}  # fmt: skip
@@ -38,28 +38,29 @@ ARRAYS = (int, float, np.generic, np.ndarray)
 
 
 def _require_elements(op_type: str, given: object) -> None:
-    """Raise UsageError for an operand that is neither a value nor the elements of a constant."""
+    """Raise UsageError for an operand that is neither a value nor elements of a constant."""
     shown = given
     is_list = is_each(given, (int, float, np.generic, str, bytes, list, tuple))
-    hint = " (an op has outputs, as in op.outputs[0])" if isinstance(given, Op) else ""
-    hint = " (a star gives each of several, as in g.Concat(*xs))" if is_each(given, Value) else hint
+    hint = " (use one of the op's outputs, such as op.outputs[0])" if isinstance(given, Op) else ""
+    hint = " (use a star for several, such as g.Concat(*xs))" if is_each(given, Value) else hint
     is_right = is_list or isinstance(given, ARRAYS)
     require_argument(is_right, op_type, f"values, numbers and arrays{hint}", shown)
 
 
 class RewriteBuilder(Operators):
-    """The builder that a rule is given as `g`: each operator is a method that adds an op and gives its outputs.
+    """The builder passed to a rule as `g`: each operator is a method that adds an op and returns its outputs.
 
-    `g.Gemm(a, b, c, alpha=2.0)` has the inputs and attributes of the newest opset of ONNX. What is an input there and
-    an attribute in the opset of the model, or the other way round (axes of Squeeze, min of Clip, pads of Pad), is
-    converted. The one output that an operator must have is a value, several are a tuple, as in
-    `values, indices = g.TopK(x, k)`; `outputs=n` gives a tuple of n values, of a Split for example. None omits an
-    input. Numbers, lists and arrays are constants of the element type of the other operands: `g.Mul(x, 2.0)`,
-    `g.Reshape(x, [0, -1])`. An operator or attribute that does not exist in the opset of the model, or takes no such
-    types, declines (MatchFailure); one that no opset has, or a wrong number of inputs or outputs, raises RuleError.
-    `graph` is the graph of the match, and `added_ops` are the ops that were added so far, for passes. One `of_rule`
-    declines ops that the target of the pipeline does not take; what passes add without rules is replaced
-    after them.
+    `g.Gemm(a, b, c, alpha=2.0)` takes the inputs and attributes of ONNX's newest opset. If one of them is an attribute
+    instead of an input at the model's opset, or vice versa (axes of Squeeze, min of Clip, pads of Pad), it is
+    converted. The result is a value if the operator has one required output, otherwise a tuple, as in `values, indices
+    = g.TopK(x, k)`; `outputs=n` returns a tuple of n values, for example of a Split. None omits an input. Numbers,
+    lists and arrays become constants with the element type of the other operands: `g.Mul(x, 2.0)`, `g.Reshape(x, [0,
+    -1])`. An operator or attribute that does not exist at the model's opset, or does not accept these types, declines
+    (MatchFailure); one that exists at no opset, or a wrong number of inputs or outputs, raises RuleError.
+
+    `graph` is the graph of the match, and `added_ops` are the ops added so far, for passes. A builder `of_rule`
+    declines ops that the pipeline's target does not support; those that passes add without rules are replaced
+    afterwards.
 
     Examples:
         >>> build = RewriteBuilder(graph, next(graph.ops("Add")))
@@ -91,23 +92,23 @@ class RewriteBuilder(Operators):
 
     @property
     def opset(self) -> int:
-        """The version of the standard operators that the model uses."""
+        """The version of the standard operators in the model."""
         return self.graph.opsets.get(op_schemas.ONNX_DOMAIN, 0)
 
     @property
     def costs(self) -> CostModel:
-        """The time that ops take on the target of the pipeline."""
+        """The costs of ops on the pipeline's target."""
         return self.graph.context.costs
 
     @property
     def root(self) -> Op:
-        """The op whose outputs are to be replaced."""
+        """The op whose outputs will be replaced."""
         return self._root
 
     def const(self, data: Any, like: Value | None = None) -> Value:
         """A constant; with `like`, of that value's element type. Raises TypeError for None, UsageError for a value."""
         if data is None:
-            raise TypeError("a constant was to be made of None, as an attribute that the op does not have")
+            raise TypeError("None cannot become a constant; was it read from an attribute that the op lacks?")
         is_array = not isinstance(data, Value | Op)
         require_argument(is_array, "const", "an array or numbers (x.const is the array of x)", data)
         require_type(like, (Value, NoneType), "const", "a value as like")
@@ -122,7 +123,7 @@ class RewriteBuilder(Operators):
     if not TYPE_CHECKING:
 
         def domain(self, name: str) -> RewriteBuilder:
-            """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
+            """Build operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
             return RewriteBuilder(self.graph, self._root, name, self, of_rule=self._of_rule)
 
         def __getattr__(self, op_type: str) -> Callable[..., Value | tuple[Value, ...]]:
@@ -131,7 +132,7 @@ class RewriteBuilder(Operators):
     def _add(
         self, op_type: str, *inputs: Operand | None, outputs: int | None = None, **attrs: Any
     ) -> Value | tuple[Value, ...]:
-        """Add an op: its output, or a tuple of them where `outputs` says how many, or the schema says several."""
+        """Add an op; return its output, or a tuple of outputs if `outputs` or the schema specifies several."""
         written = {k: v for k, v in attrs.items() if v is not None}
         spec = op_schemas.schema(op_type, self._domain, self.graph.opsets.get(self._domain, 0))
         values = [
@@ -141,7 +142,7 @@ class RewriteBuilder(Operators):
             if (parts := written.get("num_outputs")) is not None and parts != outputs:
                 raise RuleError(f"{op_type} with num_outputs={parts} has {parts} outputs: give outputs={parts} alone")
             if outputs and "num_outputs" in spec.attributes and not (values[1:] or "split" in written):
-                written["num_outputs"] = outputs  # of an equal Split, from opset 18 on
+                written["num_outputs"] = outputs  # of an equal Split, since opset 18
             self._adapt_to_schema(spec, values, written)
             self._require_types(op_type, values)
             if outputs is not None and not spec.min_output <= outputs <= spec.max_output:
@@ -162,11 +163,11 @@ class RewriteBuilder(Operators):
         if not self._of_rule:
             self.graph.take_bodies(op)
         elif (obstacle := self.graph.context.obstacle) is not None:
-            require(not (why := obstacle(op)), f"the target does not take this {op_type}: {why}")
+            require(not (why := obstacle(op)), f"the target does not support this {op_type}: {why}")
         return made[0] if outputs is None and len(made) == 1 else tuple(made)
 
     def _decline_missing(self, op_type: str) -> NoReturn:
-        """Decline an operator that does not exist at the opset of the graph. Raises RuleError if no opset has it."""
+        """Decline an operator that does not exist at the graph's opset. Raises RuleError if it exists at no opset."""
         version = self.graph.opsets.get(self._domain, 0)
         since = op_schemas.since_versions(self._domain).get(op_type, 0)
         if not since:
@@ -176,7 +177,7 @@ class RewriteBuilder(Operators):
         raise MatchFailure(f"{op_type} does not exist at opset {version}")
 
     def _require_types(self, op_type: str, values: list[Value | None]) -> None:
-        """Decline tensors of element types that the operator does not take at the opset of the graph."""
+        """Decline element types that the operator does not accept at the graph's opset."""
         version = self.graph.opsets.get(self._domain, 0)
         allowed = op_schemas.input_types(op_type, self._domain, version)
         for i, value in enumerate(values if allowed else ()):
@@ -185,7 +186,7 @@ class RewriteBuilder(Operators):
                 raise MatchFailure(f"{op_type} takes no {element_type(dtype)} at opset {version}")
 
     def _require_on_target(self, op_type: str, values: list[Value | None]) -> None:
-        """Decline an op that the target of the pipeline, if there is one, does not run."""
+        """Decline an op that the pipeline's target, if there is one, does not support."""
         runs = self.graph.context.runs
         if runs is not None:
             dtypes = [0 if v is None else v.known_dtype for v in values]
@@ -193,9 +194,9 @@ class RewriteBuilder(Operators):
                     f"the target runs no {op_type} of these types")  # fmt: skip
 
     def _adapt_to_schema(self, spec: defs.OpSchema, values: list[Value | None], attrs: dict[str, Any]) -> None:
-        """Move between inputs and attributes until the schema in force is satisfied.
+        """Convert inputs to attributes and vice versa until they match the schema in force.
 
-        Raises RuleError for inputs or attributes that no opset has.
+        Raises RuleError for inputs or attributes that exist at no opset.
         """
         names, newer = [i.name for i in spec.inputs], op_schemas.latest_input_names(spec.name, spec.domain)
         declared = op_schemas.attribute_types(spec.name, spec.domain, spec.since_version)
@@ -206,7 +207,7 @@ class RewriteBuilder(Operators):
         if not spec.inputs or spec.inputs[-1].option != defs.OpSchema.FormalParameterOption.Variadic:
             for name, value in zip(newer[len(names) :], values[len(names) :], strict=False):
                 if value is not None:
-                    require(name in declared, f"{spec.name} takes no {name} at opset {self.opset}")
+                    require(name in declared, f"{spec.name} has no {name} at opset {self.opset}")
                     attrs[name] = value.const.tolist()
             del values[len(names) :]
         for name, value in list(attrs.items()):
@@ -224,14 +225,12 @@ class RewriteBuilder(Operators):
         require(given >= spec.min_input, f"{spec.name} needs {spec.min_input} inputs at opset {self.opset}")
 
     def _constant(self, spec: defs.OpSchema | None, index: int, inputs: Sequence[Operand | None], data: Any) -> Value:
-        """A constant of the type that the schema wants: of operands of the same formal type, or the first that fits.
+        """Make a constant of the required type: that of operands of the same formal type, or the first possible.
 
-        An array has its own type where no operand has one that fits.
-
-        Declines numbers that are none of that type.
+        An array keeps its own type if no operand has a suitable one. Declines numbers that the type cannot represent.
         """
         kind_of_input = "" if spec is None else op_schemas.kind_at(spec.name, spec.domain, index)
-        if not (kind_of_input == "number" and isinstance(data, str)):  # of Pad, which takes strings too
+        if not (kind_of_input == "number" and isinstance(data, str)):  # Pad also accepts strings
             _require_elements(spec.name if spec is not None else "an operator", data)
         formal, what = "", str(data)
         if spec is not None and index >= len(spec.inputs):  # an attribute at this opset, an input at a later one
@@ -248,11 +247,11 @@ class RewriteBuilder(Operators):
                 own = [int(DataType(t))] if (t := getattr(data, "dtype", None)) is not None and t.kind != "O" else []
                 found = (*same, *dtypes, *own, TensorProto.INT64)
                 dtypes = [t for t in found if f"tensor({element_type(t)})" in allowed]
-            require(dtypes, f"the type of {what} is open")
+            require(dtypes, f"the type of {what} is undetermined")
             kind = helper.tensor_dtype_to_np_dtype(dtypes[0])
         given = np.atleast_1d(data) if kind_of_input == "list" else np.asarray(data)
         given = given.reshape(()) if kind_of_input == "number" and given.size == 1 else given
-        with np.errstate(over="ignore"):  # refused below
+        with np.errstate(over="ignore"):  # checked below
             made = given.astype(kind, copy=False)
         if kind.kind in "biu":
             require(bool((made == given).all()), f"{data} is no {kind}")

@@ -1,7 +1,7 @@
-"""The log of the changes of a run, numbered, so that a run can be replayed without some of them.
+"""The log of a run's changes, numbered, so that a run can be replayed without some of them.
 
-Passes are deterministic. Running them again on the same model with the same settings of the log makes the same
-changes with the same ordinals; forbidding one, or stopping before the n-th, undoes without any undo log.
+Passes are deterministic: running them again on the same model with the same settings of the log makes the same changes
+with the same ordinals. Forbidding one, or stopping before the n-th, therefore undoes changes without an undo log.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ..ir.values import Value
 from ..processes.watchdog import require_time
 
 ChangeKey = tuple[str, str]
-"""The rule or pass that makes a change, and its place: a value that outlives it, "" for a pass as a whole."""
+"""The rule or pass that makes a change, and its place: a value that outlives it, or "" for a pass as a whole."""
 
 
 class Change(Struct, frozen=True):
-    """One change that was made: `ordinal` counts from 0 over the whole run.
+    """A change that was made: `ordinal` counts from 0 over the whole run.
 
-    If sizes are recorded, `made` are the ops that it added; `nodes_saved` are the ops removed less those added, in
-    subgraphs too, `weight_bytes_saved` the same in bytes of constants.
+    If sizes are recorded, `made` are the added ops, `nodes_saved` is the number of removed minus added ops, including
+    subgraphs, and `weight_bytes_saved` the same for bytes of constants.
     """
 
     ordinal: int
@@ -47,14 +47,14 @@ class Change(Struct, frozen=True):
 
     @property
     def where(self) -> str:
-        """The place in words; all that an external tool does is one change."""
+        """A description of the place; everything that an external tool does is one change."""
         return f"at {self.place}" if self.place else "as a whole"
 
 
 class ChangeObserver(Protocol):
     """An observer of each change. It must not change the graph, not even by inference.
 
-    `mutations` are the mutations of the change so far: an op that was added may be removed again.
+    `mutations` are the mutations of the change so far; an added op may be removed again.
     """
 
     def before_change(self, change: Change, replaced: Sequence[Op | Value], mutations: Sequence[Mutation]) -> None:
@@ -65,7 +65,7 @@ class ChangeObserver(Protocol):
         ...
 
     def after_change(self, change: Change, mutations: Sequence[Mutation]) -> None:
-        """Called with the graph after the change. Ops that a pass removes at its end may still be there."""
+        """Called with the graph after the change. Ops that a pass removes at its end may still exist."""
         ...
 
 
@@ -89,10 +89,10 @@ def removed_ops(mutations: Iterable[Mutation]) -> list[Op]:
 
 @dataclass(slots=True)
 class SizeAccounting:
-    """Assigns the mutations of a run to its changes, all of which are kept: an ordinal is an index in their list.
+    """Assigns the mutations of a run to its changes; an ordinal is an index in their list.
 
     Mutations from the start of a change until the next one belong to it. An op that is removed later, at the end of a
-    pass, belongs to the change of that pass which named it. An `observer` is called before and after each change;
+    pass, belongs to the change of that pass that named it. An `observer` is called before and after each change;
     `observer_seconds` is its time, `observer_failure` its first exception.
     """
 
@@ -100,8 +100,8 @@ class SizeAccounting:
     observer: ChangeObserver | None = None
     observer_seconds: float = 0.0
     observer_failure: Exception | None = None
-    _observed: Change | None = None  # the change that is being made
-    _pending: tuple[ChangeKey, int] | None = None  # the change that was started last, and the mutations before it
+    _observed: Change | None = None  # the change in progress
+    _pending: tuple[ChangeKey, int] | None = None  # the last change that was started, and the mutations before it
     _change_of_op: dict[Op, int] = field(default_factory=dict[Op, int])
     _pass_name: str = ""
 
@@ -111,7 +111,7 @@ class SizeAccounting:
         self._pending = key, len(self.log.entries)
 
     def assign_mutations(self, changes: list[Change], upcoming: ChangeKey | None = None) -> None:
-        """Assign the mutations so far, but for the mutations of the change that is about to be made, if any."""
+        """Assign the mutations so far, except those of the `upcoming` change."""
         self._notify_after()
         count = self._pending[1] if self._pending is not None and self._pending[0] == upcoming else None
         taken, self._pending = self.log.drain(count), None
@@ -142,7 +142,7 @@ class SizeAccounting:
         self._change_of_op.update((op, change.ordinal) for op in replaced if isinstance(op, Op))
 
     def _notify_after(self) -> None:
-        """Call the observer after the last change, unless that was done."""
+        """Call the observer after the last change, unless already done."""
         change, self._observed = self._observed, None
         if self.observer is not None and change is not None:
             self._notify(partial(self.observer.after_change, change, self.log.entries))
@@ -151,31 +151,31 @@ class SizeAccounting:
         start = perf_counter()
         try:
             callback()
-        except Exception as e:  # noqa: BLE001 - it is not the fault of a pass
+        except Exception as e:  # noqa: BLE001 - not the fault of a pass
             self.observer_failure = self.observer_failure or e
         self.observer_seconds += perf_counter() - start
 
 
 class RunHooks(Protocol):
-    """The hooks of a run, see `Instrumentation`, and the seconds that they took."""
+    """The hooks of a run (see `Instrumentation`), and the seconds that they took."""
 
     seconds: float
 
     @property
     def watches_rules(self) -> bool:
-        """Whether a hook is called where rules are tried."""
+        """Whether a hook is called when rules are tried."""
         ...
 
     def call(self, name: str, context: GraphContext, *arguments: Any, **more: Any) -> None:
-        """Call the hooks of that name. Raises InstrumentationError."""
+        """Call the hooks with that name. Raises InstrumentationError."""
         ...
 
 
 class BisectLimit(Struct, frozen=True):
     """The point at which a replay ends early.
 
-    `before_change`: before the change with that ordinal. `after_changes`, `after_runs`: after so many changes, or runs
-    of single passes.
+    `before_change`: before the change with that ordinal. `after_changes`, `after_runs`: after this number of changes,
+    or of runs of single passes.
     """
 
     before_change: int | None = None
@@ -188,7 +188,7 @@ NO_LIMIT = BisectLimit()
 
 @dataclass(slots=True)
 class Exclusions:
-    """Exclusions from a run: changes, from an ordinal on, and whole passes and rules, which may share a name.
+    """Exclusions from a run: changes, starting at an ordinal, and whole passes and rules, which may share a name.
 
     `atomic_passes` are the passes known not to request their changes; each of their runs is one change. `why` says the
     reason for a change.
@@ -198,7 +198,7 @@ class Exclusions:
     passes: set[str] = field(default_factory=set[str])
     rules: set[str] = field(default_factory=set[str])
     atomic_passes: set[str] = field(default_factory=set[str])
-    why: str = "this change was found wrong, and is left out"
+    why: str = "this change was found wrong, and is skipped"
 
 
 class DetailReporter(Protocol):
@@ -262,36 +262,36 @@ class ChangeLog:
     _nested_seconds: list[float] = field(default_factory=list[float])
 
     def __post_init__(self) -> None:
-        """Watch rules only if a hook does."""
+        """Watch rules only if a hook needs it."""
         self.rule_hooks = self.hooks if self.hooks is not None and self.hooks.watches_rules else None
 
     def call_hooks(self, name: str, p: object, graph: Graph, *more: object) -> None:
-        """Call the hooks of that name for a pass, if there are hooks."""
+        """Call the hooks with that name for a pass, if there are any."""
         if self.hooks is not None:
             self.hooks.call(name, graph.context, p, graph, *more)
 
     @property
     def stopped(self) -> bool:
-        """Whether the end of a replay is reached."""
+        """Whether the end of a replay was reached."""
         limit = self.limit
         return self._stopped or self.change_count == limit.after_changes or len(self.passes_run) == limit.after_runs
 
     @property
     def observer_seconds(self) -> float:
-        """The seconds that an observer took."""
+        """The seconds taken by an observer."""
         return self.accounting.observer_seconds if self.accounting is not None else 0.0
 
     @property
     def hook_seconds(self) -> float:
-        """The seconds that hooks took."""
+        """The seconds taken by hooks."""
         return self.hooks.seconds if self.hooks is not None else 0.0
 
     def _seconds_of_others(self) -> float:
-        """The seconds that are not the time of passes."""
+        """The seconds not spent in passes."""
         return self.observer_seconds + self.hook_seconds
 
     def may_change(self, by: str, place: str, *, exact: bool = True) -> bool:
-        """Whether a change may be made; does not count it. Ops added from here on are part of it."""
+        """Whether a change is permitted; does not count it. Ops added from now on are part of it."""
         self.start_change(by, place)
         return not self.refusal(by, place, exact=exact)
 
@@ -301,21 +301,21 @@ class ChangeLog:
             self.accounting.start_change((by, place))
 
     def refusal(self, by: str, place: str, *, exact: bool) -> str:
-        """Why a change may not be made, in words; empty if it may."""
+        """Why a change is not permitted, or ""."""
         require_time()
         if self.change_count == self.limit.before_change:
             self._stopped = True
         if self.stopped:
-            return "the run was to end before this change"
+            return "the run ends before this change"
         if self.exact_only and not exact:
             return "it may round, and only exact changes are allowed"
         if by in self.exclusions.rules:
-            return f"changes of {by} were found wrong, so all are left out"
+            return f"changes of {by} were wrong, so all are skipped"
         return self.exclusions.why if self.change_count >= self.exclusions.changes.get((by, place), inf) else ""
 
     def request_change(self, by: str, place: str, replaced: Iterable[Op | Value] = (), *, exact: bool = True) -> bool:
         """Whether `by` may make a change at `place`, which removes `replaced`; if so, the change is counted."""
-        place = str(place)  # an op or value will do
+        place = str(place)  # ops and values are also accepted
         if self.refusal(by, place, exact=exact):
             return False
         running = self.running or by
@@ -337,7 +337,7 @@ class ChangeLog:
         return True
 
     def require_change(self, by: str, place: str, replaced: Iterable[Op | Value] = (), *, exact: bool = True) -> None:
-        """As `request_change`, but declines with the reason, a MatchFailure, if the change may not be made."""
+        """Like `request_change`, but raise MatchFailure with the reason if the change is not permitted."""
         if not self.request_change(by, place, replaced, exact=exact):
             raise MatchFailure(self.refusal(by, place, exact=exact))
 
@@ -347,7 +347,7 @@ class ChangeLog:
         return f"pass {self._running_passes[-1]}{changes}" if self._running_passes else "no pass"
 
     def record_decline(self, by: str, place: str, reason: str) -> None:
-        """Record, if changes are recorded, that `by` does not make a change at `place`."""
+        """If changes are recorded, record why `by` does not make a change at `place`."""
         if self.record:
             self.declines.setdefault(by, {})[place] = reason
 
@@ -363,14 +363,14 @@ class ChangeLog:
 
     @property
     def running(self) -> str:
-        """The pass that runs now."""
+        """The running pass."""
         return self._running_passes[-1] if self._running_passes else ""
 
     @contextmanager
     def running_pass(self, name: str, max_changes: int | None = None) -> Generator[None]:
-        """Count time and changes for the pass `name`; passes inside it count for themselves.
+        """Count time and changes for the pass `name`; passes inside it are counted separately.
 
-        The time of an observer and of hooks is not counted. Raises NoFixpoint when it requests more than `max_changes`
+        The time of observers and hooks is not included. Raises NoFixpoint if it requests more than `max_changes`
         changes.
         """
         self._running_passes.append(name)

@@ -1,4 +1,4 @@
-"""Application of rules until none fires, by an index of rules and a worklist of ops, in O(nodes)."""
+"""Application of rules until none fires, using an index of rules and a worklist of ops, in O(nodes)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from .rules import Match, Rule
 
 
 class Worklist:
-    """The ops still to be visited, each once, first in, first out.
+    """The ops still to be visited, each once, in FIFO order.
 
-    Not a dict, in which the search for the first entry skips all removed ones.
+    A dict would be slow, because finding its first entry skips all removed ones.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Worklist:
         self._waiting: set[Op] = set()
 
     def add(self, ops: Iterable[Op]) -> None:
-        """Append the `ops` that are not in the list."""
+        """Append those `ops` that are not in the list."""
         for op in ops:
             if op not in self._waiting:
                 self._waiting.add(op)
@@ -45,7 +45,7 @@ class Worklist:
         return bool(self._queue)
 
     def __iter__(self) -> Iterator[Op]:
-        """Remove and return the first, until none is left; more may be added meanwhile."""
+        """Remove and yield the first op until none is left; more may be added meanwhile."""
         while self._queue:
             op = self._queue.popleft()
             self._waiting.remove(op)
@@ -55,13 +55,13 @@ class Worklist:
 InputSignature = tuple[str, bool]
 """An input of an op: the type of its producer in the same graph, and whether it is constant."""
 InputSignatures = tuple[InputSignature, ...] | frozenset[InputSignature]
-MAX_ORDERED_INPUTS = 4  # inputs whose order counts; of more, only the set of signatures
+MAX_ORDERED_INPUTS = 4  # inputs whose order matters; with more, only the set of signatures is used
 
 
 class RuleIndex:
-    """Rules by the operator of their root and the producers of its inputs.
+    """Rules by root operator and producers of its inputs.
 
-    Ops with equal signatures share one list, so that rules that do not match cost next to nothing.
+    Ops with equal signatures share one list, so that rules that do not match take almost no time.
     """
 
     def __init__(self, rules: Iterable[Rule]) -> None:
@@ -69,14 +69,14 @@ class RuleIndex:
         for r in rules:
             for op_type in r.root_types:
                 self.by_root_type.setdefault(op_type, []).append(r)
-        self._by_inputs = {  # the operators at which inputs decide
+        self._by_inputs = {  # the operators for which inputs are relevant
             op_type for op_type, found in self.by_root_type.items()
             if not all(any(_may_match(p, op_type, ()) for p in r.patterns) for r in found)
         }  # fmt: skip
         self._cache: dict[tuple[str, InputSignatures], list[Rule]] = {}
 
     def candidates_at(self, op: Op) -> list[Rule]:
-        """The rules that may match at `op`, in their order."""
+        """The rules that may match at `op`, in order."""
         if op.type not in self._by_inputs:
             return self.by_root_type.get(op.type, [])
         home = op.graph
@@ -96,7 +96,7 @@ class RuleIndex:
 
 
 def _may_match(pattern: OpPattern, root_type: str, kinds: InputSignatures) -> bool:
-    """Whether the pattern has that operator at its root, and an input fits each input that it constrains."""
+    """Whether the pattern's root has that operator, and the inputs can match those that it constrains."""
     if root_type not in pattern.types:
         return False
     makers = [part for part in pattern.parts if not part.may_be_outside]
@@ -113,13 +113,13 @@ def _may_match(pattern: OpPattern, root_type: str, kinds: InputSignatures) -> bo
     return not needs_constant or any(is_constant for _, is_constant in kinds)
 
 
-@np.errstate(all="ignore")  # a rule examines the numbers that it writes
+@np.errstate(all="ignore")  # rules examine the numbers that they write
 def rewrite(
     graph: Graph, rules: Iterable[Rule] | RuleIndex, change_log: ChangeLog, *, budget: int | None = None
 ) -> Counter[str]:
-    """Apply `rules` in `graph` and all graphs inside it until none fires; return how often each did.
+    """Apply `rules` in `graph` and all its subgraphs until none fires; return how often each fired.
 
-    Raises NoFixpoint after `budget` rewrites (default: 100 and ten for each op).
+    Raises NoFixpoint after `budget` rewrites (by default, 100 plus ten per op).
     """
     candidates = rules if isinstance(rules, RuleIndex) else RuleIndex(rules)
     work, fired = Worklist(), Counter[str]()
@@ -156,19 +156,19 @@ def is_live(op: Op) -> bool:
 
 
 def apply_rule(r: Rule, root: Op, change_log: ChangeLog) -> list[Op] | None:
-    """Try one rule at one op. Returns the ops to visit again, or None if nothing changed."""
+    """Try one rule at one op. Return the ops to visit again, or None if nothing changed."""
     try:
         for match in r.matches(root):
             touched = _apply_match(r, match, change_log)
             if touched is not None:
                 return touched
-    except MatchFailure as why:  # while it was matched
+    except MatchFailure as why:  # raised while matching
         _record_decline(r, root, why, change_log)
     return None
 
 
 def _apply_watched(r: Rule, root: Op, change_log: ChangeLog) -> list[Op] | None:
-    """As `apply_rule`, with the hooks around it."""
+    """Like `apply_rule`, with hooks."""
     hooks, context = change_log.rule_hooks, root.graph.context
     assert hooks is not None
     hooks.call("before_rule", context, r, root)
@@ -178,7 +178,7 @@ def _apply_watched(r: Rule, root: Op, change_log: ChangeLog) -> list[Op] | None:
 
 
 def _record_decline(r: Rule, root: Op, why: object, change_log: ChangeLog) -> None:
-    """Tell the hooks, if rules are watched, why a rule declined; the graph is as it was."""
+    """Report to the hooks, if rules are watched, why a rule declined; the graph is unchanged."""
     if (hooks := change_log.rule_hooks) is not None:
         hooks.call("declined", root.graph.context, r, root, str(why))
 
@@ -210,16 +210,16 @@ def _apply_match(r: Rule, match: Match, change_log: ChangeLog) -> list[Op] | Non
     for v in g.constants:
         root.graph.drop_initializer(v)
     if touched is None:
-        context.mutation_count = before  # the graph is as it was
+        context.mutation_count = before  # the graph is unchanged
         _record_decline(r, root, declined, change_log)
     return touched
 
 
 @contextmanager
 def tentative_build(r: Rule, match: Match) -> Generator[list[Op]]:
-    """The ops that a rule adds for a match, in the graph until the context ends, without dead ones.
+    """The ops that a rule adds for a match, which are in the graph within the context, without dead ones.
 
-    Raises MatchFailure or RuleError as `apply_rule` would.
+    Raises MatchFailure or RuleError like `apply_rule`.
     """
     root = match.ops[0]
     g, mutations = RewriteBuilder(root.graph, root, of_rule=True), root.graph.context.mutation_count
@@ -241,13 +241,13 @@ def tentative_build(r: Rule, match: Match) -> Generator[list[Op]]:
 
 
 def try_build(r: Rule, match: Match) -> None:
-    """Build the replacement of a match, and remove it again. Raises MatchFailure or RuleError as `apply_rule` would."""
+    """Build the replacement of a match, and remove it again. Raises MatchFailure or RuleError like `apply_rule`."""
     with tentative_build(r, match):
         pass
 
 
 def _match_location(match: Match) -> str:
-    """The name of the first output of the first root that is used."""
+    """The name of the first used output of the first root."""
     root = match.roots[0]
     return next((v.name for v in root.outputs if v.consumers or root.graph.is_output(v)), root.outputs[0].name)
 
@@ -255,7 +255,7 @@ def _match_location(match: Match) -> str:
 def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> tuple[Value | None, ...]:
     """The replacement of each output of each root, built and checked, but not connected yet.
 
-    Raises RuleError for an exception of the rule, a changed graph, and a result that is none.
+    Raises RuleError for an exception of the rule, a changed graph, and an invalid result.
     """
     root, context = match.ops[0], g.graph.context
     is_allowed = not r.contract.is_lossy or context.quantization is not None
@@ -278,7 +278,7 @@ def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> 
     finally:
         BUILDER.reset(builder)
     if context.mutation_count - mutations != len(g.added_ops) + len(g.constants):
-        what = f"rule {r.name} changed the graph at {root.label}; it may only add ops by its builder"
+        what = f"rule {r.name} changed the graph at {root.label}; it may only add ops with its builder"
         raise RuleError(what, r.name, place)
     if isinstance(built, MatchFailure):
         raise _in_words_of_author(built, match, g.added_ops)
@@ -294,14 +294,14 @@ def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> 
 
 
 def _in_words_of_author(why: MatchFailure, match: Match, added: list[Op]) -> MatchFailure:
-    """A decline without names that rewrites made: of them authors know nothing."""
+    """Replace generated names in a decline, which authors do not know."""
     if FRESH_NAME_MARK in str(why):
         why.args = (match.in_words_of_author(str(why), added, FRESH_NAME_MARK),)
     return why
 
 
 def _type_change(match: Match, new: tuple[Value | None, ...]) -> str:
-    """The first output that is replaced by a value of another type or rank, in words; empty if there is none."""
+    """Describe the first output that is replaced by a value of another type or rank; "" if there is none."""
     for old, v in zip(match.outputs, new, strict=True):
         if v is None or v.known_dtype == 0 or old.known_dtype == 0:
             continue
@@ -323,9 +323,9 @@ MAX_SEARCHED_OPS = 1000
 
 
 def _require_independent(roots: tuple[Op, ...]) -> None:
-    """Decline if one of several roots is computed from another, as their replacements may read what all of them read.
+    """Decline if one of several roots depends on another, because their replacements may read any root's inputs.
 
-    Only ops up to the last root, in the order of the file, are searched, and no more than some of them.
+    Only a limited number of ops, up to the last root in file order, is searched.
     """
     last = max(op.order_key for op in roots)
     for root in roots:
@@ -341,7 +341,7 @@ def _require_independent(roots: tuple[Op, ...]) -> None:
 
 
 def _parts_for_roots(r: Rule, match: Match, built: Any, place: str) -> tuple[Any, ...]:
-    """The parts of a replacement, one for each root: all for a single root, the elements of a tuple for several."""
+    """The parts of a replacement, one per root: everything for a single root, the elements of a tuple for several."""
     if len(match.roots) == 1:
         return (built,)
     parts = cast("tuple[Any, ...]", built if isinstance(built, tuple) else ())
@@ -352,9 +352,9 @@ def _parts_for_roots(r: Rule, match: Match, built: Any, place: str) -> tuple[Any
 
 
 def _values_for_outputs(r: Rule, root: Op, built: Any, place: str) -> tuple[Value | None, ...]:
-    """A value for each output of the root, as a rule `built` them; None for unused ones."""
+    """The value that a rule `built` for each output of the root; None for unused ones."""
     if built is None:
-        raise RuleError(f"{r.name} returned nothing; it returns the replacement, or declines by require", r.name, place)
+        raise RuleError(f"{r.name} returned nothing; return the replacement, or decline with require", r.name, place)
     new = cast("tuple[Any, ...]", built if isinstance(built, tuple) else (built,))
     if not all(v is None or isinstance(v, Value) for v in new):
         raise RuleError(f"{r.name} returned {built!r} instead of values", r.name, place)
@@ -363,12 +363,12 @@ def _values_for_outputs(r: Rule, root: Op, built: Any, place: str) -> tuple[Valu
     new = (*new, *[None] * len(root.outputs))[: len(root.outputs)]
     for old, v in zip(root.outputs, new, strict=True):
         if v is None and (old.consumers or root.graph.is_output(old)):
-            raise MatchFailure(f"{old.name} is used, and the rule returned no value for it")
+            raise MatchFailure(f"the rule returned no value for {old.name}, which is used")
     return new
 
 
 def _problem_of_bodies(match: Match, new: tuple[Value | None, ...], added: list[Op]) -> str:
-    """Why new ops cannot have the bodies in their attributes; "" unless a body stays with its op, or has two ops."""
+    """Why new ops cannot have the bodies in their attributes; "" if each body stays with its op or is moved once."""
     taken: dict[Graph, Op] = {}
     kept = [v for v in match.outputs if v in new]
     for op in added:
@@ -387,11 +387,10 @@ def _problem_of_bodies(match: Match, new: tuple[Value | None, ...], added: list[
 
 
 def _replace_root_outputs(by: str, match: Match, new: tuple[Value | None, ...], added: list[Op]) -> list[Op]:
-    """Replace the outputs of the roots by the new values; returns the ops to visit again.
+    """Replace the outputs of the roots by the new values; return the ops to visit again.
 
-    The matched ops are recorded as origin of those that were added. Where these read an output of a root, they come
-    behind it. Otherwise the last of them inherits the root's name, and with it the doc string and metadata of the root
-    in the file.
+    The matched ops are recorded as origin of the added ones. If these read an output of a root, they are inserted after
+    it. Otherwise, the last of them inherits the root's name, doc string and metadata in the file.
     """
     root = match.ops[0]
     graph = root.graph
@@ -399,7 +398,7 @@ def _replace_root_outputs(by: str, match: Match, new: tuple[Value | None, ...], 
     inputs = (v for op in match.roots for v in op.inputs)
     near = {p: None for v in inputs if v is not None and (p := graph.producer(v)) is not None}
     consumers = [user for old in match.outputs for user in old.consumers]
-    replacements: dict[Value, Value] = {}  # the value that each new value became
+    replacements: dict[Value, Value] = {}  # the value that replaced each new value
     for old, v in zip(match.outputs, new, strict=True):
         if v is None or v is old:
             continue

@@ -1,4 +1,4 @@
-"""Patterns: a lambda over the operators to find, traced once into data, and their matching."""
+"""Patterns: a lambda over the operators to match, traced once into data, and matching."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from ..support.author_errors import describe_exception, is_each, require_argumen
 
 COMMUTATIVE = ops_with(Trait.COMMUTATIVE)
 BROADCASTING = ops_with(Trait.BROADCASTING)
-MAX_TRIED_POSITIONS = 64  # of the inputs of one op, or the consumers of a value, at which a pattern is tried
-MAX_SPELLINGS = 64  # of one pattern, by its alternatives
+MAX_TRIED_POSITIONS = 64  # inputs of one op, or consumers of a value, at which a pattern is tried
+MAX_SPELLINGS = 64  # variants of one pattern, by its alternatives
 Predicate = Callable[[Any], object]
 """A condition on the value of an attribute."""
 
 
 class Expression(PythonOperators["OpPattern"]):
-    """A part of a pattern in which `x * 2` is `g.Mul(x, 2)`."""
+    """A part of a pattern, in which `x * 2` is `g.Mul(x, 2)`."""
 
     __slots__ = ()
 
@@ -41,13 +41,13 @@ class Expression(PythonOperators["OpPattern"]):
         return PatternBuilder().one_of(op_type)(*operands)
 
     def __bool__(self) -> bool:
-        raise RuleError("a part of a pattern is neither true nor false, as in 0 < x < 1: write g.And(0 < x, x < 1)")
+        raise RuleError("a part of a pattern has no truth value: instead of 0 < x < 1, write g.And(0 < x, x < 1)")
 
 
 class Var(Expression, Struct, frozen=True):
-    """A name for a value or an attribute; `constant` ones match constants only. `*var` takes any number of inputs.
+    """A name for a value or attribute; `constant` ones match only constants. `*var` matches any number of inputs.
 
-    An attribute must fulfil the predicate `accepts`, if there is one.
+    If there is a predicate `accepts`, an attribute must satisfy it.
 
     Examples:
         >>> @rule(lambda g, xs, a: g.Concat(*xs, axis=a))
@@ -63,23 +63,23 @@ class Var(Expression, Struct, frozen=True):
     accepts: Predicate | None = None
 
     def __matmul__(self, var: object) -> NoReturn:
-        """`@` binds the op of an operator alone."""
-        raise RuleError(f"@ binds an op, as in g.Relu(x) @ relu, and {self.name} is a variable alone")
+        """Raise RuleError, because `@` only binds ops."""
+        raise RuleError(f"@ binds an op, such as g.Relu(x) @ relu, but {self.name} is only a variable")
 
     def __iter__(self) -> Iterator[VariadicVar]:
         yield VariadicVar(self.name)
 
 
 class VariadicVar(Struct, frozen=True):
-    """Any number of inputs, bound as a tuple; without a name, `...` in a pattern, not bound."""
+    """Any number of inputs, bound as a tuple; `...` in a pattern has no name, and is not bound."""
 
     name: str = ""
 
 
 class EachInput(Struct, frozen=True):
-    """Any number of inputs, one or more, each of which comes from an op as in `pattern`.
+    """One or more inputs, each of which comes from an op that matches `pattern`.
 
-    Variables of inputs and ops in it are bound to tuples, `names`, an element for each input; an attribute has one
+    Its variables for inputs and ops, `names`, are bound to tuples with an element for each input; an attribute has one
     value for all.
     """
 
@@ -89,10 +89,10 @@ class EachInput(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class OpPattern(Expression):
-    """An operator of one of `types` with patterns for its inputs and attributes.
+    """An operator of one of `types`, with patterns for its inputs and attributes.
 
-    Among the inputs, a number is a constant: see `is_number`. Among the attributes, a function is a predicate. With
-    `may_be_outside`, the op may be in an enclosing graph. `others` are further roots beside the first.
+    A number among the inputs is a constant; see `is_number`. A function among the attributes is a predicate. With
+    `may_be_outside`, the op may be in an enclosing graph. `others` are further roots.
 
     Examples:
         >>> def shared_scale(g: PatternBuilder, x: Var, c: Var) -> OpPattern:
@@ -108,7 +108,7 @@ class OpPattern(Expression):
     types: tuple[str, ...]
     domain: str
     inputs: tuple[Any, ...]
-    attrs: tuple[tuple[str, Any], ...] = field(hash=False)  # lists among them have no hash
+    attrs: tuple[tuple[str, Any], ...] = field(hash=False)  # contains lists, which have no hash
     bound_name: str = ""
     output: int = 0
     may_be_outside: bool = False
@@ -116,13 +116,13 @@ class OpPattern(Expression):
     parts: tuple[OpPattern, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Collect the patterns of the ops that produce the inputs, as `parts`."""
+        """Collect the patterns of the inputs' producers, as `parts`."""
         made = [i if isinstance(i, OpPattern) else i.pattern for i in self.inputs if isinstance(i, MADE_BY_OPS)]
         object.__setattr__(self, "parts", tuple(made))
 
     def __matmul__(self, var: Var) -> OpPattern:
-        """`g.Conv(x, w) @ conv` binds the matched op itself; its attributes may then be anything."""
-        require_type(var, Var, "@", "a parameter of the lambda that binds the op, as in g.Relu(x) @ relu")
+        """`g.Conv(x, w) @ conv` binds the matched op; its attributes are then not compared."""
+        require_type(var, Var, "@", "a parameter of the lambda that binds the op, such as g.Relu(x) @ relu")
         own = self.output, self.may_be_outside, self.others  # `replace` takes five times as long, at each start
         return OpPattern(self.types, self.domain, self.inputs, self.attrs, var.name, *own)
 
@@ -131,7 +131,7 @@ class OpPattern(Expression):
         return replace(self, output=output)
 
     def walk(self) -> Iterator[OpPattern]:
-        """The pattern and the patterns of its inputs, at any depth, the root first; then other roots and theirs."""
+        """Yield the pattern and those of its inputs, recursively, starting at the root; then other roots."""
         ahead: list[OpPattern] = [self]
         while ahead:
             part = ahead.pop()
@@ -139,7 +139,7 @@ class OpPattern(Expression):
             ahead += (*part.parts, *part.others)[::-1]
 
     def variables(self) -> Iterator[str]:
-        """The names that a match binds, as often as they occur."""
+        """Yield the names that a match binds, with repetitions."""
         for part in self.walk():
             if part.bound_name:
                 yield part.bound_name
@@ -148,12 +148,12 @@ class OpPattern(Expression):
                     yield want.name
 
     def operators(self) -> tuple[str, ...]:
-        """The operators of the pattern, each once, as in `Conv` or `com.microsoft.Gelu`."""
+        """The distinct operators in the pattern, such as `Conv` or `com.microsoft.Gelu`."""
         found = (op_schemas.qualified_op_type(p.domain, t) for p in self.walk() for t in p.types)
         return tuple(dict.fromkeys(found))
 
     def input_orders(self, op: Op) -> tuple[tuple[Any, ...], ...]:
-        """The input patterns in every order to be tried at `op`: in both if it commutes."""
+        """The input patterns in each order to try at `op`: both if it is commutative."""
         if len(self.inputs) == 2 and op.type in COMMUTATIVE and not self.domain:
             return (self.inputs, self.inputs[::-1])
         return (self.inputs,)
@@ -171,13 +171,13 @@ else:
 Alternative = TypeVar("Alternative")
 PatternInput = Var | VariadicVar | EachInput | OpPattern | float | EllipsisType | None
 NamedInput = PatternInput | Sequence[Any] | Predicate
-"""An input by name, or an attribute whose type is not known."""
+"""An input by name, or an attribute whose type is unknown."""
 
 
 class PatternBuilder(OperatorPatterns):
-    """Stands in for the builder while a pattern is traced: `g.Conv(x, w)` becomes an OpPattern.
+    """Replaces the builder while a pattern is traced: `g.Conv(x, w)` becomes an OpPattern.
 
-    `chosen` are the indices of the alternatives that are taken, and `choices` the numbers of alternatives there were.
+    `chosen` are the indices of the alternatives to use; `choices` are the numbers of available alternatives.
 
     Examples:
         >>> @rule(
@@ -196,20 +196,20 @@ class PatternBuilder(OperatorPatterns):
         self._choices: list[int] = [] if choices is None else choices
 
     def any_of(self, *alternatives: Alternative) -> Alternative:
-        """One of several patterns, tried in order: `g.any_of(g.Sigmoid(x), g.HardSigmoid(x))`, or a variable alone."""
+        """One of several patterns or variables, tried in order: `g.any_of(g.Sigmoid(x), g.HardSigmoid(x))`."""
         if not alternatives:
             raise RuleError("g.any_of has no alternative")
         given: Any = alternatives
         is_right = len(given) > 1 or not isinstance(given[0], list | tuple)
-        require_argument(is_right, "g.any_of", "patterns one by one, as in g.any_of(g.Relu(x), g.Abs(x))", given)
+        require_argument(is_right, "g.any_of", "several patterns, such as g.any_of(g.Relu(x), g.Abs(x))", given)
         self._choices.append(len(alternatives))
         at = len(self._choices) - 1
         return alternatives[self._chosen[at] if at < len(self._chosen) else 0]
 
     def each(self, pattern: OpPattern | Callable[..., OpPattern]) -> tuple[EachInput]:
-        """Any number of inputs that are alike: `g.Concat(*g.each(g.Relu(x)), axis=a)`; or `g.Relu` of any inputs.
+        """One or more inputs with the same pattern: `g.Concat(*g.each(g.Relu(x)), axis=a)`, or `g.Relu` alone.
 
-        `x` is a tuple of the inputs of all Relus, and an op that is bound a tuple of ops.
+        `x` is a tuple of the inputs of all Relus; a bound op becomes a tuple of ops.
         """
         given: Any = pattern
         is_right = isinstance(given, OpPattern | MethodType | FunctionType)
@@ -219,26 +219,26 @@ class PatternBuilder(OperatorPatterns):
         names += [i.name for p in alike.walk() for i in p.inputs if isinstance(i, Var)]
         inputs = [i for p in alike.walk() for i in p.inputs]
         if any(isinstance(i, EachInput) or (isinstance(i, VariadicVar) and i.name) for i in inputs):
-            raise RuleError("g.each takes a pattern without g.each and without a star")
+            raise RuleError("g.each takes a pattern without g.each and without stars")
         return (EachInput(alike, tuple(dict.fromkeys(names))),)
 
     def outer(self, pattern: OpPattern) -> OpPattern:
-        """An op that may be in an enclosing graph: `g.Mul(g.outer(g.Exp(x)), y)` in a body, of an Exp before it."""
-        require_type(pattern, OpPattern, "g.outer", "an operator, as in g.outer(g.Exp(x))")
+        """An op that may be in an enclosing graph: in a body, `g.Mul(g.outer(g.Exp(x)), y)` matches an outer Exp."""
+        require_type(pattern, OpPattern, "g.outer", "an operator, such as g.outer(g.Exp(x))")
         return replace(pattern, may_be_outside=True)
 
     def attr(self, var: Var, accepts: Predicate) -> Var:
-        """An attribute that fulfils a condition: `g.Transpose(x, perm=g.attr(p, lambda p: p[:1] == [0]))`."""
-        require_type(var, Var, "g.attr", "a parameter of the lambda, as in perm=g.attr(p, lambda p: p[0] == 0)")
+        """An attribute that satisfies a condition: `g.Transpose(x, perm=g.attr(p, lambda p: p[:1] == [0]))`."""
+        require_type(var, Var, "g.attr", "a parameter of the lambda, such as perm=g.attr(p, lambda p: p[0] == 0)")
         require_argument(callable(accepts), "g.attr", "a function of the attribute", accepts)
         return structs.replace(var, accepts=accepts)
 
     def one_of(self, *types: str) -> Callable[..., OpPattern]:
         """Any of several operators with the same inputs: `g.one_of("Add", "Sub")(x, y)`.
 
-        `...` among the inputs takes any number of them: `g.Add(..., g.Conv(...) @ conv, ...) @ add`.
+        `...` among the inputs matches any number of them: `g.Add(..., g.Conv(...) @ conv, ...) @ add`.
         """
-        require_argument(types and is_each(types, str), "g.one_of", 'names, as in g.one_of("Relu", "Abs")(x)', types)
+        require_argument(types and is_each(types, str), "g.one_of", 'names, such as g.one_of("Relu", "Abs")(x)', types)
 
         def describe(*inputs: Any, **attrs: Any) -> OpPattern:
             wanted = tuple([VariadicVar() if i is ... else i for i in inputs])
@@ -256,18 +256,18 @@ class PatternBuilder(OperatorPatterns):
                 elif isinstance(want, SEVERAL_INPUTS):
                     least, most = least + isinstance(want, EachInput), op_schemas.VARIADIC
                 else:
-                    hint = ", with a star, as in *g.each(...)" if is_each(want, EachInput) else ""
+                    hint = ", with a star, such as *g.each(...)" if is_each(want, EachInput) else ""
                     require_argument(is_right=False, call=f"g.{types[0]}", wanted=INPUTS_IN_WORDS + hint, given=want)
             for op_type in types:
                 if why := op_schemas.misuse(op_type, self._domain, (least, most), frozenset(attrs)):
-                    raise RuleError(f"it never matches, as {why}")
+                    raise RuleError(f"it never matches, because {why}")
             return OpPattern(types, self._domain, wanted, tuple(attrs.items()))
 
         return describe
 
     def const(self, var: Var) -> Var:
-        """An input that holds a constant: `g.Mul(x, g.const(c))`."""
-        require_type(var, Var, "g.const", "a parameter of the lambda, as in g.Mul(x, g.const(c))")
+        """A constant input: `g.Mul(x, g.const(c))`."""
+        require_type(var, Var, "g.const", "a parameter of the lambda, such as g.Mul(x, g.const(c))")
         return structs.replace(var, constant=True)
 
     if not TYPE_CHECKING:
@@ -281,7 +281,7 @@ class PatternBuilder(OperatorPatterns):
 
 
 def _require_no_vector(types: Sequence[str], index: int, want: object) -> None:
-    """Raise RuleError for a number or list where an input has one dim, which matches by name alone."""
+    """Raise RuleError for a number or list given by position for an input with one dim, which never matches."""
     shown = str(want)
     for op_type in types if isinstance(want, NUMBERS_AND_LISTS) else ():
         if op_schemas.kind_at(op_type, "", index) == "list":
@@ -291,7 +291,7 @@ def _require_no_vector(types: Sequence[str], index: int, want: object) -> None:
 
 
 def _require_kinds(types: Sequence[str], domain: str, attrs: Mapping[str, Any]) -> None:
-    """Raise RuleError for a number by name where an input is a list, and a list where it is a number."""
+    """Raise RuleError for a number given by name for an input that is a list, or a list for one that is a number."""
     for name, want in attrs.items():
         shown = str(want)
         for op_type in types if isinstance(want, NUMBERS_AND_LISTS) else ():
@@ -302,17 +302,17 @@ def _require_kinds(types: Sequence[str], domain: str, attrs: Mapping[str, Any]) 
 
 
 def _may_stand_for_value(want: object) -> bool:
-    """Whether a pattern given by name may be one of a value, and not of its elements."""
+    """Whether a pattern given by name may be that of a value rather than of its elements."""
     return isinstance(want, OpPattern | int | float) or (isinstance(want, Var) and want.accepts is None)
 
 
 def _with_named_values(
     types: Sequence[str], domain: str, inputs: tuple[Any, ...], attrs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The patterns by position, with those that `attrs` give by the names of inputs that are values; and the others.
+    """Move patterns that `attrs` give by the names of value inputs to their positions; return both kinds.
 
-    Ops and constants, as in `g.Clip(x, min=g.const(lo))`, are values for each input. Raises RuleError for an input
-    that is given twice or has no one position.
+    Ops and constants, as in `g.Clip(x, min=g.const(lo))`, are values for any input. Raises RuleError for an input that
+    is given twice or has no unique position.
     """
     placed, others = list(inputs), dict(attrs)
     for name, want in attrs.items():
@@ -323,7 +323,7 @@ def _with_named_values(
         del others[name]
         label, indices = f"{name} of {types[0]}", {op_schemas.input_index(t, domain, name) for t in types}
         if len(indices) > 1 or any(isinstance(i, SEVERAL_INPUTS) for i in inputs):
-            raise RuleError(f"{label} has no one position, as several inputs or operators are before it: give it there")
+            raise RuleError(f"{label} has no unique position among the inputs of its operators: give it by position")
         index = indices.pop()
         if index < len(inputs):
             raise RuleError(f"{label} is given twice, by position and by name")
@@ -333,7 +333,7 @@ def _with_named_values(
         (least, _), _ = op_schemas.operand_counts(t, domain, op_schemas.latest_opset_version(domain))
         for i, name in enumerate(op_schemas.latest_input_names(t, domain)[len(inputs) : len(placed)], len(inputs)):
             if placed[i] is None and i < least and name not in others:
-                raise RuleError(f"it never matches, as {t} has an input {name} before those that are named")
+                raise RuleError(f"it never matches, because {t} has an input {name} before the named ones")
     return tuple(placed), others
 
 
@@ -360,11 +360,11 @@ Pattern = (
     | Callable[[PatternBuilder, Var, Var, Var, Var, Var, Var, Var, Var, Var, Var, Var, Var], Patterns]
     | Callable[..., Patterns]
 )
-"""A function of the builder and of variables, each of any name. A checker takes the types of a lambda from it."""
+"""A function of the builder and of variables with any names. Type checkers infer the types of a lambda from it."""
 
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, bool]:
-    """The parameters after the first, as `*x` for any number of them, each with whether it has a default."""
+    """The parameters after the first, with whether each has a default; `*x` means any number."""
     if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
         code = function.__code__  # a signature takes ten times as long, for 500 functions at each start
         if not code.co_kwonlyargcount and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
@@ -376,33 +376,33 @@ def parameters_of(function: Callable[..., Any]) -> dict[str, bool]:
 
 
 def trace_pattern(pattern: Pattern) -> tuple[list[OpPattern], list[str]]:
-    """The spellings of the pattern that a lambda describes, by its alternatives, and the variables in their order.
+    """The variants of the pattern that a lambda describes, one per combination of alternatives, and its variables.
 
     A default of None marks an optional input. Several patterns in a tuple are roots that share variables.
     """
     parameters = parameters_of(pattern)
     for name in parameters:
         if name.startswith("*"):
-            raise RuleError(f"the star of {name} belongs to the inputs, not the parameters: lambda g, x: g.Concat(*x)")
+            raise RuleError(f"the star belongs to the inputs, not to the parameter {name}: lambda g, x: g.Concat(*x)")
     variables = {name: Var(name, optional=has_default) for name, has_default in parameters.items()}
     first, choices = _trace_once(pattern, variables, ())
     if prod(choices) > MAX_SPELLINGS:
-        raise RuleError(f"its alternatives give {prod(choices)} spellings, and {MAX_SPELLINGS} are allowed")
+        raise RuleError(f"its alternatives have {prod(choices)} combinations; at most {MAX_SPELLINGS} are allowed")
     chosen = islice(product(*map(range, choices)), 1, None)
     return [first, *(_trace_once(pattern, variables, c)[0] for c in chosen)], list(variables)
 
 
 def _trace_once(pattern: Pattern, variables: Mapping[str, Var], chosen: Sequence[int]) -> tuple[OpPattern, list[int]]:
-    """The pattern with the alternatives of some indices, and the numbers of alternatives there are."""
+    """The pattern with the chosen alternatives, and the numbers of available alternatives."""
     choices: list[int] = []
     traced: Any = pattern
     try:
         result: Any = traced(PatternBuilder(chosen=chosen, choices=choices), **variables)
     except AttributeError as e:
-        why = f"{e}; a pattern asks nothing of its variables: the function does, as in require(x.rank == 2, ...)"
+        why = f"{e}; a pattern cannot test its variables: the function can, for example by require(x.rank == 2, ...)"
         raise RuleError(why) from e
     except (NameError, TypeError) as e:
-        raise RuleError(f"{e}; a pattern calls operators of g on parameters of its lambda") from e
+        raise RuleError(f"{e}; a pattern must call operators of g on parameters of its lambda") from e
     roots = cast("tuple[Any, ...]", result if isinstance(result, tuple) else (result,))
     if not roots or not all(isinstance(r, OpPattern) for r in roots):
         raise RuleError("a pattern must be an operator, such as lambda g, x: g.Relu(x)")
@@ -418,13 +418,13 @@ def _trace_once(pattern: Pattern, variables: Mapping[str, Var], chosen: Sequence
     bound = set(first.variables() if others else ())
     for other in others:
         if not any(_paths_to(other, bound)):
-            raise RuleError("each root after the first has an input that an earlier one has: they share no variable")
+            raise RuleError("each root after the first must share an input variable with an earlier one")
         bound.update(other.variables())
     return replace(first, others=tuple(others)) if others else first, choices
 
 
 def _require_one_kind(roots: Iterable[OpPattern]) -> None:
-    """Raise RuleError for a variable that is, say, an input in one place and an attribute in another."""
+    """Raise RuleError for a variable that is used, for example, both as an input and as an attribute."""
     kinds = dict[str, str]()
     for part in (p for root in roots for p in root.walk()):
         found = [(v.name, "an attribute") for _, v in part.attrs if isinstance(v, Var)]
@@ -433,11 +433,11 @@ def _require_one_kind(roots: Iterable[OpPattern]) -> None:
         found += [(part.bound_name, "an op")] if part.bound_name else []
         for name, kind in found:
             if (other := kinds.setdefault(name, kind)) != kind:
-                raise RuleError(f"{name} is {other} in one place and {kind} in another, which need two parameters")
+                raise RuleError(f"{name} is {other} in one place and {kind} in another: use two parameters")
 
 
 def _paths_to(p: OpPattern, bound: Collection[str]) -> Iterator[tuple[str, tuple[OpPattern, ...]]]:
-    """The variables of inputs in `p` that are in `bound`, each with the patterns from its consumer to the root."""
+    """Yield the input variables in `p` that are in `bound`, each with the patterns from its consumer to the root."""
     for want in p.inputs:
         if isinstance(want, Var) and want.name in bound:
             yield want.name, (p,)
@@ -447,46 +447,46 @@ def _paths_to(p: OpPattern, bound: Collection[str]) -> Iterator[tuple[str, tuple
 
 Bindings = dict[str, Any]
 ANY_INPUTS = (VariadicVar(),)  # `...` as the last input of a pattern
-UNBOUND = "..."  # the key of all inputs that `...` took, which no variable has
-ROOTS = "(roots)"  # the key of the roots, if there are several
+UNBOUND = "..."  # the key of all inputs that `...` matched; no variable has this name
+ROOTS = "(roots)"  # the key of the roots if there are several
 Operands = tuple[Value | None, ...]
 
 
 class Trace(Protocol):
-    """An immutable record of the misfits of a partial match, with which matching goes on behind each misfit.
+    """An immutable record of the mismatches in a partial match, with which matching continues after a mismatch.
 
-    Every method returns the record with one more misfit, or None to abandon the partial match.
+    Every method returns the record with one more mismatch, or None to abandon the partial match.
     """
 
     def wrong_operator(self, p: OpPattern, op: Op) -> Trace | None:
-        """`op` has another type or domain than `p`."""
+        """The type or domain of `op` differs from that of `p`."""
 
     def wrong_producer(self, p: OpPattern, op: Op, index: int, want: OpPattern, value: Value | None) -> Trace | None:
-        """`value`, the input of `op` at `index`, is not the output of an op that `want` describes."""
+        """`value`, the input of `op` at `index`, is not the output of an op that matches `want`."""
 
     def computed_attribute(self, op: Op, name: str) -> Trace | None:
-        """An attribute is an input at this opset, and not constant."""
+        """An attribute is an input at this opset, and is not constant."""
 
     def wrong_attribute(self, op: Op, name: str, have: Any, want: Any, var: Var | None) -> Trace | None:
-        """An attribute is not as in the pattern, or not the value that its variable `var` already has."""
+        """An attribute differs from the pattern, or from the value bound to its variable `var`."""
 
     def unnamed_attribute(self, op: Op, name: str, value: Any, default: Any) -> Trace | None:
-        """An attribute that the pattern does not name is not at its default."""
+        """An attribute that the pattern does not name differs from its default."""
 
     def wrong_input(self, op: Op, index: int, want: Var, value: Value | None, bound: Bindings) -> Trace | None:
-        """The input of `op` at `index` is missing, not constant, or not the value that `want` already has."""
+        """The input of `op` at `index` is missing, not constant, or not the value bound to `want`."""
 
     def wrong_number(self, op: Op, index: int, want: float | None, value: Value | None) -> Trace | None:
-        """The input of `op` at `index` is not a constant that is the number `want`, or is not omitted for None."""
+        """The input of `op` at `index` is not a constant equal to `want`, or is present although `want` is None."""
 
     def wrong_inputs(self, op: Op, want: VariadicVar) -> Trace | None:
-        """Inputs of `op` are not those that `want` already has."""
+        """Inputs of `op` differ from those bound to `want`."""
 
     def further_input(self, p: OpPattern, op: Op, index: int, value: Value) -> Trace | None:
         """`op` has more inputs than the pattern."""
 
     def missing_root(self, op: Op, want: OpPattern) -> Trace | None:
-        """No other op has the inputs of `want`, a root beside `op`."""
+        """No other op has the inputs of `want`, a further root."""
 
     def swapped_inputs(self, op: Op) -> Trace | None:
         """The two inputs of `op`, whose order matters, are tried in the other order."""
@@ -496,16 +496,16 @@ PartialMatch = tuple[Bindings, tuple[Op, ...], Trace | None]
 
 
 def match_op(p: OpPattern, op: Op, trace: Trace | None = None) -> Iterator[PartialMatch]:
-    """Every way in which `p` matches at `op`: the bindings, and the ops it covers. Cost: the pattern's size.
+    """Yield every way in which `p` matches at `op`: the bindings and the covered ops. Cost: the pattern's size.
 
-    With a `trace` also the ways that do not match entirely, each with the record of its misfits.
+    With a `trace`, incomplete matches are also yielded, each with the record of its mismatches.
     """
     found = _match_at(p, op, ({}, (), trace))
     return _match_others(p, op, found) if p.others else found
 
 
 def _match_others(p: OpPattern, root: Op, found: Iterator[PartialMatch]) -> Iterator[PartialMatch]:
-    """The matches with each way in which other ops match the further roots."""
+    """Yield the matches, extended by each way in which other ops match the further roots."""
     for bound, covered, trace in found:
         ways: list[PartialMatch] = [({**bound, ROOTS: (root,)}, covered, trace)]
         for want in p.others:
@@ -514,7 +514,7 @@ def _match_others(p: OpPattern, root: Op, found: Iterator[PartialMatch]) -> Iter
 
 
 def _match_other(want: OpPattern, root: Op, found: PartialMatch) -> Iterator[PartialMatch]:
-    """Every way in which `want` matches an op that reads a value of the match so far."""
+    """Yield every way in which `want` matches an op that reads a value of the match so far."""
     bound, covered, trace = found
     ops: list[Op] = []
     for name, path in _paths_to(want, bound):
@@ -547,7 +547,7 @@ def _match_at(p: OpPattern, op: Op, found: PartialMatch) -> Iterator[PartialMatc
         if trace is not None and (trace := trace.wrong_operator(p, op)) is not None:
             yield bound, covered, trace
         return
-    if not op.domain and op.schema is None:  # its meaning at this opset, and its attributes, are unknown
+    if not op.domain and op.schema is None:  # its meaning and attributes at this opset are unknown
         return
     if trace is None and not _producers_can_match(p, op):
         return
@@ -564,7 +564,7 @@ def _match_at(p: OpPattern, op: Op, found: PartialMatch) -> Iterator[PartialMatc
 
 
 def _producers_can_match(p: OpPattern, op: Op) -> bool:
-    """Whether each operator that the pattern wants above is there at all, at any depth."""
+    """Whether all operators that the pattern requires upstream exist, recursively."""
     producer_here = op.graph.producer
     for want in p.parts:
         for v in op.inputs:
@@ -579,7 +579,7 @@ def _producers_can_match(p: OpPattern, op: Op) -> bool:
 def _match_attributes(
     p: OpPattern, op: Op, bound: Bindings, trace: Trace | None
 ) -> tuple[Bindings, Operands, Trace | None] | None:
-    """The bindings with attributes, the inputs that are not attributes, and the trace; None for other attributes."""
+    """The bindings with attributes, the inputs that are not attributes, and the trace; None if attributes differ."""
     here, values = dict(bound), op.inputs
     if p.bound_name:
         here[p.bound_name] = op
@@ -606,7 +606,7 @@ def _match_attributes(
 
 
 def _attribute_fits(op: Op, name: str, have: Any, want: Any, wanted: Any) -> bool:
-    """Whether an attribute fulfils the condition on it, and is the value `wanted`, if these are known.
+    """Whether an attribute satisfies its condition, and equals the value `wanted`, if these are known.
 
     Raises RuleError for an exception of the condition.
     """
@@ -621,7 +621,7 @@ def _attribute_fits(op: Op, name: str, have: Any, want: Any, wanted: Any) -> boo
 
 
 def _attribute_or_input(op: Op, name: str, values: Operands) -> tuple[bool, Any, Operands]:
-    """Whether an attribute, or the input that took its place in a later opset, is known; it; and the other inputs."""
+    """Whether an attribute, or the input that replaced it later, is known; its value; and the other inputs."""
     spec = op.schema
     names = op_schemas.input_names(op.type, op.domain, op.version)
     if spec is None or name in spec.attributes or name not in names:
@@ -636,11 +636,11 @@ def _attribute_or_input(op: Op, name: str, values: Operands) -> tuple[bool, Any,
         return is_number, value.const.item() if is_number else None, others  # of any rank
     if not value.is_const or value.const.ndim > 1:
         return False, None, others
-    return True, value.const.reshape(-1).tolist(), others  # onnxruntime takes one axis as a scalar too
+    return True, value.const.reshape(-1).tolist(), others  # onnxruntime also accepts a scalar for a single axis
 
 
 def _unnamed_attributes(p: OpPattern, op: Op) -> Iterator[tuple[str, Any, Any]]:
-    """Attributes that the pattern does not name and that are not at their schema default: name, value, default."""
+    """Yield attributes that the pattern does not name and that differ from their default: name, value, default."""
     named = {name for name, _ in p.attrs}
     for name, value in op.attrs.items():
         if name not in named:
@@ -658,7 +658,7 @@ class _Site(NamedTuple):
 
 
 def _match_inputs(site: _Site, wanted: tuple[Any, ...], index: int, found: PartialMatch) -> Iterator[PartialMatch]:
-    """Every way in which the patterns `wanted` match the inputs from that at `index` on."""
+    """Yield every way in which the patterns `wanted` match the inputs starting at `index`."""
     bound, covered, trace = found
     while wanted and isinstance(want := wanted[0], Var):
         value = site.values[index] if index < len(site.values) else None
@@ -691,7 +691,7 @@ def _match_inputs(site: _Site, wanted: tuple[Any, ...], index: int, found: Parti
 def _match_number(
     site: _Site, wanted: tuple[Any, ...], index: int, found: PartialMatch
 ) -> Iterator[tuple[int, PartialMatch]]:
-    """The match of a number with the input at `index`, or of None with an omitted one."""
+    """Match a number with the input at `index`, or None with an omitted input."""
     bound, covered, trace = found
     value = site.values[index] if index < len(site.values) else None
     if value is None if wanted[0] is None else is_number(value, wanted[0], site.op):
@@ -701,10 +701,10 @@ def _match_number(
 
 
 def is_number(value: Value | None, number: float, op: Op) -> bool:
-    """Whether an input of `op` is a constant of one element, which is `number` in its own element type.
+    """Whether an input of `op` is a constant with one element, which equals `number` in its own element type.
 
-    It has no more dims, all 1, than another operand of an operator that broadcasts; else it has none. Zeros
-    of different signs are different numbers. A number that becomes 0 or infinite in an element type is none there.
+    Its dims, all 1, are no more than those of another operand of a broadcasting operator; otherwise it has none. Zeros
+    of different signs are different numbers. A number that becomes 0 or infinite in an element type does not match.
     """
     shape = value.known_shape if value is not None and value.is_const else None
     if value is None or shape is None or any(d != 1 for d in shape):
@@ -726,7 +726,7 @@ def is_number(value: Value | None, number: float, op: Op) -> bool:
 def _match_producer(
     site: _Site, wanted: tuple[Any, ...], index: int, found: PartialMatch
 ) -> Iterator[tuple[int, PartialMatch]]:
-    """Every way in which the first of the patterns matches the producer of the input at `index`."""
+    """Yield every way in which the first of the patterns matches the producer of the input at `index`."""
     bound, covered, trace = found
     want = wanted[0]
     value = site.values[index] if index < len(site.values) else None
@@ -741,7 +741,7 @@ def _match_producer(
 def _match_variadic(
     site: _Site, wanted: tuple[Any, ...], index: int, found: PartialMatch
 ) -> Iterator[tuple[int, PartialMatch]]:
-    """Every number of inputs that the first of the patterns, a VariadicVar, may take."""
+    """Yield the matches for every number of inputs that the first of the patterns, a VariadicVar, may take."""
     bound, covered, trace = found
     want, rest = wanted[0], wanted[1:]
     room = len(site.values[index:]) - sum(not isinstance(p, VariadicVar | EachInput) for p in rest)
@@ -765,7 +765,7 @@ def _match_variadic(
 
 
 def _match_each(site: _Site, want: EachInput, index: int, size: int, found: PartialMatch) -> Iterator[PartialMatch]:
-    """The match of inputs that are alike, from `index` on, in the first way of each of them."""
+    """Match inputs with the same pattern, starting at `index`, using the first match of each."""
     each: list[Bindings] = []
     for at in range(index, index + size):
         way = next(_match_producer(site, (want.pattern,), at, found), None)

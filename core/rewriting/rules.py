@@ -1,4 +1,4 @@
-"""Rules: a pattern to find and a function that builds its replacement.
+"""Rules: a pattern to match and a function that builds its replacement.
 
 @rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
 def cancel_negations(g, x):
@@ -34,18 +34,18 @@ from .pattern import ROOTS, UNBOUND, OpPattern, Pattern, match_op, parameters_of
 Replacement = Value | tuple[Value | tuple[Value | None, ...] | None, ...]
 """The value that replaces the output of the root, or one for each of its outputs; None for an unused one.
 
-For each of several roots, it is an element of a tuple.
+For several roots, a tuple with such an element for each.
 """
 Build = Callable[Concatenate[RewriteBuilder, ...], Replacement]
-"""The function of a rule: it takes the builder, and variables of the pattern by name."""
+"""The function of a rule, which takes the builder, and variables of the pattern by name."""
 
 
 class Contract(Struct, frozen=True):
-    """The contract of a rule on the numbers: `kind` is exact, rounding, conditional or lossy.
+    """The contract of a rule on numbers: `kind` is exact, rounding, conditional or lossy.
 
-    For the element types `dtypes`, if there are such, it is the contract `for_dtypes` instead. An `assumption` says
-    the `condition` as an expression over the values of a match. `max_error` is how far a lossy one may be off on
-    ordinary inputs, as a part of the largest number that an output has on them.
+    For the element types in `dtypes`, if any, the contract is `for_dtypes` instead. An `assumption` is the `condition`
+    as an expression of the values of a match. `max_error` is the largest error of a lossy rule on ordinary inputs, as a
+    fraction of the largest number in an output.
 
     Examples:
         >>> print(by_dtype(INTEGERS, EXACT, otherwise=conditional("no length is 0")))
@@ -61,11 +61,11 @@ class Contract(Struct, frozen=True):
 
     @property
     def is_lossy(self) -> bool:
-        """Whether only a pipeline that quantizes may apply such a rule."""
+        """Whether such a rule is applied only by a pipeline that quantizes."""
         return self.kind == "lossy"
 
     def at(self, dtype: int) -> Contract:
-        """The contract for one element type; for an unknown one, 0, the contract of types that are not named."""
+        """The contract for an element type; for an unknown one, 0, that of types that are not named."""
         if self.for_dtypes is None:
             return self
         if dtype in self.dtypes:
@@ -87,7 +87,7 @@ class Contract(Struct, frozen=True):
 
 
 EXACT = Contract("exact")
-"""Bit for bit the same results.
+"""Results are the same bit for bit.
 
 Examples:
     >>> @rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
@@ -98,7 +98,7 @@ Examples:
     exact
 """
 ROUNDING = Contract("rounding")
-"""The same in real arithmetic; another order of floating-point operations.
+"""Results are the same in real arithmetic; floating-point operations have another order.
 
 Examples:
     >>> @rule(lambda g, x: g.Div(g.Sin(x), g.Cos(x)), contract=ROUNDING)
@@ -109,7 +109,7 @@ Examples:
     rounding
 """
 LOSSY = Contract("lossy", max_error=0.1)
-"""Fewer bits for the numbers; a measure of accuracy decides whether that is near enough.
+"""Numbers have fewer bits; a measure of accuracy decides whether that is acceptable.
 
 Examples:
     >>> @rule(lambda g, x, c: g.Add(x, g.const(c)), contract=LOSSY)
@@ -134,12 +134,12 @@ def conditional(
     assume: Pattern | None = None,
     each: Pattern | None = None,
 ) -> Contract:
-    """The same only where a condition on the numbers holds, which cannot be read off the graph.
+    """Results are the same only if a condition on the numbers holds, which cannot be read from the graph.
 
-    `assume` says the condition so that inputs can be tried and proofs can assume it, as an expression over variables
-    of the pattern: `conditional("no length is 0", assume=lambda g, length: g.Greater(length, 0))`. A variable of an op
-    stands for its first output. `each` says it of each float of the match, the results among them:
-    `each=lambda g, v: g.Less(g.Abs(v), inf)`. Without words, the expression is shown. Raises RuleError.
+    `assume` states the condition as an expression of variables of the pattern, so that inputs can be tried and proofs
+    can assume it: `conditional("no length is 0", assume=lambda g, length: g.Greater(length, 0))`. A variable for an op
+    means the op's first output. `each` states it for each float of the match, including the results:
+    `each=lambda g, v: g.Less(g.Abs(v), inf)`. Without a text, the expression is shown. Raises RuleError.
 
     Examples:
         >>> print(conditional("no length is 0", assume=lambda g, length: g.Greater(length, 0)))
@@ -147,7 +147,7 @@ def conditional(
         >>> print(conditional(each=lambda g, v: g.Less(g.Abs(v), 1000)))
         conditional: |v| < 1000 for each float v
     """
-    require_type(condition, str, "conditional", "words first, an expression as assume= or each=")
+    require_type(condition, str, "conditional", "a text first, and an expression as assume= or each=")
     for given in (assume, each):
         require_argument(given is None or callable(given), "conditional", "a lambda as assume= or each=", given)
     if assume is not None and each is not None:
@@ -158,22 +158,22 @@ def conditional(
     elif each is not None:
         found = trace_assumption(each, each=True)
     elif not condition:
-        raise RuleError("a condition is said in words, by assume= or by each=")
+        raise RuleError("a condition needs a text, assume= or each=")
     return Contract(CONDITIONAL, condition or str(found), assumption=found)
 
 
 def lossy(max_error: float) -> Contract:
-    """LOSSY with a promise to checks: on ordinary inputs, outputs are off by at most that part of their largest number.
+    """LOSSY with a limit that is checked: the largest error on ordinary inputs, relative to the largest number.
 
-    Ordinary are floats from the normal distribution around 0 and -3, and small integers, whose results are finite.
-    Raises UsageError for anything else than a number between 0 and 1.
+    Ordinary inputs are floats from normal distributions around 0 and -3, and small integers, with finite results.
+    Raises UsageError unless it is a number between 0 and 1.
 
     Examples:
         >>> print(lossy(0.02))
         lossy: off by up to 0.02 of the largest number
     """
     is_right = isinstance(max_error, int | float) and 0 < max_error <= 1  # pyright: ignore[reportUnnecessaryIsInstance] - authors may not check types
-    require_argument(is_right, "lossy", "a part of the largest number, as in lossy(0.02)", max_error)
+    require_argument(is_right, "lossy", "a fraction of the largest number, such as lossy(0.02)", max_error)
     return Contract(LOSSY.kind, max_error=float(max_error))
 
 
@@ -187,18 +187,18 @@ def by_dtype(dtypes: Iterable[int | DTypeLike], contract: Contract, *, otherwise
     _require_contract("by_dtype", contract)
     _require_contract("by_dtype", otherwise)
     are_several = isinstance(dtypes, Iterable) and not isinstance(dtypes, str)  # pyright: ignore[reportUnnecessaryIsInstance] - authors may not check types
-    require_argument(are_several, "by_dtype", "element types as in [np.float32]", dtypes)
+    require_argument(are_several, "by_dtype", "element types such as [np.float32]", dtypes)
     try:
         numbers = frozenset(int(DataType(t)) for t in dtypes)
     except (TypeError, ValueError) as e:
-        raise UsageError(f"by_dtype takes element types as in [np.float32]: {e}") from e
+        raise UsageError(f"by_dtype takes element types such as [np.float32]: {e}") from e
     return Contract(otherwise.kind, otherwise.condition, numbers, contract, otherwise.assumption)
 
 
 def _require_contract(name: str, contract: object) -> None:
     if not isinstance(contract, Contract):
         known = "EXACT, ROUNDING, LOSSY, lossy(...), conditional(...) or by_dtype(...)"
-        raise RuleError(f"the contract of {name} is {known} of passwright.core, not {reprlib.repr(contract)}")
+        raise RuleError(f"the contract of {name} must be {known} of passwright.core, not {reprlib.repr(contract)}")
 
 
 _DTYPE_WORDS = {"i": "integers", "u": "integers", "f": "floats"}
@@ -214,7 +214,7 @@ def _dtype_words(dtypes: Collection[int]) -> str:
 
 
 class Match(Struct, frozen=True):
-    """A match of a rule: the bindings of its variables, the ops covered, a root first, and all roots."""
+    """A match of a rule: the bindings of its variables, the ops covered, starting with a root, and all roots."""
 
     bindings: dict[str, Any]
     ops: tuple[Op, ...]
@@ -222,11 +222,11 @@ class Match(Struct, frozen=True):
 
     @property
     def outputs(self) -> list[Value]:
-        """The outputs of all roots, which are replaced."""
+        """The outputs of all roots, which will be replaced."""
         return [v for root in self.roots for v in root.outputs]
 
     def in_words_of_author(self, text: str, added: Iterable[Op], mark: str = "") -> str:
-        """`text` with variables of the pattern, and new ops, in place of the names of their values that have `mark`."""
+        """Replace names of values with `mark` in `text` by variables of the pattern and descriptions of new ops."""
         words: dict[str, str] = {}
         for op in added:
             count = len(op.outputs)
@@ -242,10 +242,10 @@ class Match(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """A rewrite of one matched root, without state; inputs are drawn at and around its `critical_values`.
+    """A stateless rewrite of a matched root; inputs for tests are generated at and around its `critical_values`.
 
-    `patterns` are alternatives, tried in order. `parameters` are the variables that `build` takes; None: all. `group`
-    is the name of the pass that it is part of; empty for a rule alone.
+    `patterns` are alternatives, tried in order. `parameters` are the variables passed to `build`; None means all.
+    `group` is the name of the pass that contains it; "" for a separate rule.
 
     Examples:
         >>> @rule(lambda g, x, b=None: g.Clip(x, b), lambda g, x: g.Relu(x), group="clamps")
@@ -268,7 +268,7 @@ class Rule(Struct, frozen=True):
 
     @property
     def root_types(self) -> tuple[str, ...]:
-        """The operators at which one of the patterns starts."""
+        """The operators at the roots of the patterns."""
         return tuple(dict.fromkeys(t for p in self.patterns for t in p.types))
 
     def contract_at(self, root: Op) -> Contract:
@@ -277,11 +277,11 @@ class Rule(Struct, frozen=True):
         return self.contract if is_uniform else self.contract.at(root.outputs[0].known_dtype)
 
     def is_exact_at(self, root: Op) -> bool:
-        """Whether results stay bit for bit the same where `root` is rewritten."""
+        """Whether results stay the same bit for bit if `root` is rewritten."""
         return self.contract_at(root) == EXACT
 
     def arguments(self, match: Match) -> dict[str, Any]:
-        """The variables of a match that `build` takes."""
+        """The variables of a match that are passed to `build`."""
         taken = match.bindings if self.parameters is None else self.parameters
         return {name: match.bindings[name] for name in taken if name in match.bindings}
 
@@ -290,7 +290,7 @@ class Rule(Struct, frozen=True):
         return self.build(g, **self.arguments(match))
 
     def matches(self, root: Op) -> Iterator[Match]:
-        """Every way in which a pattern matches at `root`: operands of commutative ops in either order."""
+        """Yield every way in which a pattern matches at `root`, with operands of commutative ops in either order."""
         for pattern in self.patterns:
             for bound, ops, _ in match_op(pattern, root):
                 roots: tuple[Op, ...] = bound.get(ROOTS, (root,))
@@ -305,17 +305,19 @@ def rule(
     critical_values: Sequence[float] = (),
     group: str = "",
 ) -> Callable[[Build], Rule]:
-    """Make a rule of a function `(g, **variables) -> Value`, or `-> tuple` with one value per output of the root.
+    """Make a rule from a function `(g, **variables) -> Value`, or `-> tuple` with one value per output of the root.
 
-    The function takes those variables of the pattern's lambda that it uses. In the lambda, `b=None` marks an input that
-    may be left out, `g.const(c)` one that is a constant, `*xs` takes any number of inputs, and so does `...`, unbound;
-    a number is a constant that adds no dims, as in `g.Mul(x, 2)`. Several patterns are spellings of one idea, tried in
-    order; a variable that one of them lacks is a parameter with a default. Inner values may be used elsewhere only if
-    `allow_other_uses`. A rule that states no contract counts as `ROUNDING`. `critical_values` are the numbers at which
-    it might go wrong, such as the knees of an activation: inputs are drawn on and beside them. The rules of a module
-    with one `group` form the pass of that name, in the order in which they are defined, so that an earlier one is tried
-    first. Raises RuleError for a parameter that is not a variable of a pattern, and for an operator with attributes, or
-    a number of inputs, that no opset has; UsageError for arguments of other types.
+    The function takes the variables of the pattern's lambda that it uses. In the lambda, `b=None` marks an optional
+    input, `g.const(c)` a constant input, `*xs` matches any number of inputs, and `...` does so without binding them. A
+    number is a constant that adds no dims, as in `g.Mul(x, 2)`. Several patterns are variants of one idea, tried in
+    order; a variable that one of them lacks is a parameter with a default.
+
+    Inner values may be used elsewhere only if `allow_other_uses`. The contract is `ROUNDING` unless given.
+    `critical_values` are numbers at which the rule might be wrong, such as the knees of an activation: inputs for tests
+    are generated at and near them. The rules of a module with the same `group` form the pass of that name, and are
+    tried in the order of their definition. Raises RuleError for a parameter that is not a variable of a pattern, and
+    for an operator with attributes or a number of inputs that exist at no opset; UsageError for arguments of other
+    types.
 
     Examples:
         >>> @rule(lambda g, x, c: g.Mul(x, g.const(c)), contract=EXACT)
@@ -332,10 +334,10 @@ def rule(
         ['Abs', 'Add']
     """
     for pattern in patterns:
-        require_argument(callable(pattern), "rule", "lambdas, as in lambda g, x: g.Relu(x)", pattern)
+        require_argument(callable(pattern), "rule", "lambdas, such as lambda g, x: g.Relu(x)", pattern)
     require_type(group, str, "rule", "the name of a pass as its group")
     are_numbers = is_each(critical_values, (int, float))
-    require_argument(are_numbers, "rule", "critical_values as numbers, as in (-3, 3)", critical_values)
+    require_argument(are_numbers, "rule", "critical_values as numbers, such as (-3, 3)", critical_values)
 
     def wrap(build: Build) -> Rule:
         is_function = callable(build) and hasattr(build, "__code__") and build.__code__.co_argcount > 0
@@ -363,25 +365,25 @@ def rule(
 
 
 def _require_new_name(build: Build) -> None:
-    """Raise RuleError for the second rule of a name in a module, which would take the place of the first."""
+    """Raise RuleError for a rule with the name of another rule in its module, which it would replace."""
     old, frame = build.__globals__.get(build.__name__), inspect.currentframe()
     if not isinstance(old, Rule) or old.build.__code__ == build.__code__:
         return
     caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
     defined = caller.f_code.co_consts if caller is not None else ()
-    if old.build.__code__ in defined and build.__code__ in defined:  # neither of a module before it was loaded again
+    if old.build.__code__ in defined and build.__code__ in defined:  # not the same module, reloaded
         codes = [b.__code__ for b in (old.build, build)]
         places = " and ".join(f"{Path(c.co_filename).name}:{c.co_firstlineno}" for c in codes)
         raise RuleError(f"two rules are named {build.__name__}, in {places}")
 
 
 SIGNS: Mapping[str, tuple[str, ...]] = {"+": ("Add", "Sum"), "-": ("Sub", "Neg"), "*": ("Mul",), "/": ("Div",)}
-"""The operators that signs stand for in equations."""
+"""The operators that arithmetic signs in equations mean."""
 CALL = re.compile(r"\b[A-Z]\w*(?=\()")
 
 
 def _require_same_operators(name: str, equation: str, patterns: Sequence[OpPattern]) -> None:
-    """Raise RuleError for an equation from operators of which the patterns have none, as one that is turned round."""
+    """Raise RuleError if the left side of an equation has none of the pattern's operators, as when it is reversed."""
     left = equation.partition("=>")[0] if "=>" in equation else ""
     called = set(CALL.findall(left))
     fitting = called.union(*(types for sign, types in SIGNS.items() if sign in left))
@@ -389,11 +391,11 @@ def _require_same_operators(name: str, equation: str, patterns: Sequence[OpPatte
     if called and fitting.isdisjoint(found) and not called.isdisjoint(op_schemas.since_versions("")):
         has = {t for p in patterns for part in p.walk() for t in part.types}
         named, has = (", ".join(sorted(types)) for types in (called, has))
-        raise RuleError(f"the equation of {name} begins with {named}, and its pattern has {has}")
+        raise RuleError(f"the equation of {name} begins with {named}, but its pattern has {has}")
 
 
 def _require_variables(name: str, taken: Mapping[str, bool], patterns: Sequence[OpPattern], contract: Contract) -> None:
-    """Raise RuleError where the function of a rule, or its contract, takes variables that its patterns do not bind."""
+    """Raise RuleError if a rule's function or contract takes variables that its patterns do not bind."""
     if not patterns:
         raise RuleError(f"{name} has no pattern")
     bound = [dict.fromkeys(p.variables()) for p in patterns]
@@ -401,17 +403,17 @@ def _require_variables(name: str, taken: Mapping[str, bool], patterns: Sequence[
     assumed = [v for a in contract.assumptions for v in a.variables]
     for who, names in ((name, taken), (f"the contract of {name}", assumed)):
         if unknown := [v for v in names if v not in known]:
-            raise RuleError(f"{who} takes {', '.join(unknown)}, and the pattern binds only {known}")
+            raise RuleError(f"{who} takes {', '.join(unknown)}, but the pattern binds only {known}")
     for v, has_default in taken.items():
         if not has_default and not all(v in names for names in bound):
-            raise RuleError(f"one of the patterns of {name} does not bind {v}, which needs a default, as in {v}=None")
+            raise RuleError(f"one of the patterns of {name} does not bind {v}, so it needs a default, such as {v}=None")
 
 
 NO_VARIABLES = frozenset({UNBOUND, ROOTS})
 
 
 def _inner_values_are_private(bound: dict[str, Any], ops: tuple[Op, ...], roots: tuple[Op, ...]) -> bool:
-    """Whether the values between the matched ops are used by no other op."""
+    """Whether no other op uses the values between the matched ops."""
     if len(ops) == 1:
         return True
     given = bound_values(bound)
@@ -425,6 +427,6 @@ def _inner_values_are_private(bound: dict[str, Any], ops: tuple[Op, ...], roots:
 
 
 def bound_values(bound: dict[str, Any]) -> list[Any]:
-    """The values that variables are bound to, for `*xs` each value."""
+    """The values bound to variables; for `*xs`, each value."""
     bindings: list[tuple[Any, ...]] = [b if isinstance(b, tuple) else (b,) for k, b in bound.items() if k != ROOTS]
     return list(chain.from_iterable(bindings))

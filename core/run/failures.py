@@ -26,10 +26,10 @@ class RewriteFailure(Struct, frozen=True):
 
 
 class RejectedChange(Struct, frozen=True):
-    """A change that was found wrong, and left out: its author and place, the failure, and the inputs that show it.
+    """A wrong change that was skipped: its author and place, the failure, and the inputs that show it.
 
-    `place` is the name of a value, or "" where a pass (or rule) is excluded as a whole. `error` and `allowed` are
-    absolute; `input_kind` and `input_set` describe the inputs. `condition`: the condition of the rule's contract, if
+    `place` is the name of a value, or "" if a pass (or rule) is excluded as a whole. `error` and `allowed` are
+    absolute; `input_kind` and `input_set` describe the inputs. `condition` is the condition of the rule's contract, if
     the failure shows only beyond finite numbers.
     """
 
@@ -59,7 +59,7 @@ class RejectedChange(Struct, frozen=True):
         ordinal: int | None = None,
         replaced: tuple[str, ...] = (),
     ) -> RejectedChange:
-        """The entry for a failure: of a change, or of a rule or pass as a whole, with the mismatch of the outputs."""
+        """Make the entry for the failure of a change, or of a rule or pass as a whole, with the outputs' mismatch."""
         found = cls(pass_name, by or pass_name, place, failure.kind, failure.message, ordinal, replaced)
         if failure.mismatch is None or (shown_by := failure.mismatch.input_set) is None:
             return found
@@ -69,12 +69,12 @@ class RejectedChange(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """Author and place."""
+        """The author and place."""
         who = self.by if self.by == self.pass_name else f"{self.pass_name}/{self.by}"
         number = f" #{self.ordinal}" if self.ordinal is not None else ""
         return f"{who}{number} at {self.place}" if self.place else f"{who}{number}, as a whole"
 
     @property
     def description(self) -> str:
-        """Label and message in one line, the place once."""
+        """The label and message in one line."""
         return f"{self.label}: {self.message.removeprefix(f'{self.place}: ')}"

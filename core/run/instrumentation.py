@@ -1,4 +1,4 @@
-"""Instrumentation of runs: hooks that are called around passes, and where rules are tried."""
+"""Instrumentation of runs: hooks that are called around passes, and when rules are tried."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .pipeline import Pass
 
 
 class Instrumentation:
-    """Hooks of a run, which do nothing: a subclass overrides those that it needs.
+    """Hooks of a run, which do nothing; subclasses override those that they need.
 
-    Hooks read the graph and must not change it. A hook that raises, or changes the graph, ends the run with
-    InstrumentationError, which names it, and nothing is written. A run that is repeated without a wrong change begins
-    with `start` again; the replays that find the wrong change call no hooks.
+    Hooks may read the graph, but must not change it. A hook that raises or changes the graph ends the run with
+    InstrumentationError, and nothing is written. A run that is repeated without a wrong change begins with `start`
+    again; the replays that find the wrong change call no hooks.
 
     Examples:
         >>> class Changes(Instrumentation):
@@ -33,14 +33,14 @@ class Instrumentation:
     """
 
     def __init_subclass__(cls) -> None:
-        """Raise UsageError for a method that is nearly named as a hook, and that nothing would call."""
+        """Raise UsageError for a method whose name resembles that of a hook, because it would never be called."""
         for name, given in vars(cls).items():
             near = get_close_matches(name, HOOKS, n=1, cutoff=MISSPELT) if callable(given) and name not in HOOKS else ()
             if near:
-                raise UsageError(f"{cls.__name__} has no hook {name}: is it {near[0]}? Methods of its own begin with _")
+                raise UsageError(f"{cls.__name__} has no hook {name}; did you mean {near[0]}? (begin others with _)")
 
     def start(self, model: Model) -> None:
-        """Called before the first pass, and again for each repetition, with the model that is rewritten."""
+        """Called before the first pass, and again for each repetition, with the model to be rewritten."""
 
     def before(self, p: Pass, graph: Graph) -> None:
         """Called before each run of a pass, or of a group of passes."""
@@ -49,7 +49,7 @@ class Instrumentation:
         """Called after each run of a pass or group, with the number of its changes."""
 
     def failed(self, p: Pass, graph: Graph, error: PassFailed) -> None:
-        """Called in place of `after` when a pass fails; the graph is as the pass left it."""
+        """Called instead of `after` if a pass fails; the graph is as the pass left it."""
 
     def before_rule(self, r: Rule, op: Op) -> None:
         """Called before a rule is tried at an op that may be the root of a match."""
@@ -58,17 +58,17 @@ class Instrumentation:
         """Called after the try; `is_changed`: the rule rewrote a match, which may have removed `op`."""
 
     def declined(self, r: Rule, op: Op, reason: str) -> None:
-        """Called for each match that a rule declined, and for a decline while it was matched."""
+        """Called for each match that a rule declined, and for a decline while matching."""
 
 
-MISSPELT = 0.85  # of difflib's ratio: aftr, befor_rule and decline are, restart is not
+MISSPELT = 0.85  # ratio of difflib; aftr, befor_rule and decline exceed it, restart does not
 HOOKS = ("start", "before", "after", "failed", "before_rule", "after_rule", "declined")
 PASS_HOOKS = HOOKS[:4]
 
 
 @dataclass(slots=True)
 class Hooks:
-    """The hooks that the `instruments` override, and the seconds that they took."""
+    """The hooks that `instruments` override, and the seconds that they took."""
 
     instruments: Sequence[Instrumentation]
     seconds: float = 0.0
@@ -85,7 +85,7 @@ class Hooks:
 
     @property
     def watches_rules(self) -> bool:
-        """Whether a hook of rules is overridden."""
+        """Whether a hook for rules is overridden."""
         return any(found for name, found in self._overridden.items() if name not in PASS_HOOKS)
 
     def call(self, name: str, context: GraphContext, *arguments: Any, **more: Any) -> None:
@@ -101,13 +101,13 @@ class Hooks:
                 code = getattr(hook, "__code__", None)
                 raise InstrumentationError(f"{_label(hook, *arguments)} raised {describe_exception(e, code)}") from e
             if context.mutation_count != count:
-                what = "changed the graph; hooks may only read it, and a Pass of the pipeline changes it"
+                what = "changed the graph; hooks may only read it: use a Pass to change it"
                 raise InstrumentationError(f"{_label(hook, *arguments)} {what}")
         self.seconds += perf_counter() - start
 
 
 def _label(hook: Callable[..., Any], subject: Any, *more: Any) -> str:
-    """A hook in words, with the pass, or the rule and op, for which it was called."""
+    """Describe a hook, with the pass, or the rule and op, for which it was called."""
     place = f" at {more[0].label}" if more and isinstance(more[0], Op) else ""
     what = f" ({subject.name}{place})" if more else ""
     return f"hook {hook.__name__} of {type(getattr(hook, '__self__', hook)).__name__}{what}"

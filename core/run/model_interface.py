@@ -31,19 +31,19 @@ Messages = onnx.ModelProto | onnx.GraphProto | onnx.ValueInfoProto
 
 
 class DefaultValue(Struct, frozen=True):
-    """The default of an overridable input; a digest of a small one detects changes in place."""
+    """The default of an overridable input; a digest detects changes to a small one."""
 
     tensor: Default
     digest: bytes
 
     @classmethod
     def of(cls, tensor: Default) -> DefaultValue:
-        """Record a default; of a tensor that is on disk or large, only the object."""
+        """Record a default; for a tensor that is on disk or large, only the object."""
         is_large = isinstance(tensor, Tensor) and (tensor.mapped is not None or tensor.nbytes > MAX_INTERNED_BYTES)
         return cls(tensor, b"" if is_large else _digest(tensor))
 
     def is_equal(self, tensor: Default) -> bool:
-        """Whether `tensor` is equal, apart from its name."""
+        """Whether `tensor` is equal, ignoring its name."""
         if tensor is self.tensor or not isinstance(tensor, Tensor) or not isinstance(self.tensor, Tensor):
             return not self.digest or _digest(tensor) == self.digest
         same_header = tensor.proto_without_elements("") == self.tensor.proto_without_elements("")
@@ -51,16 +51,16 @@ class DefaultValue(Struct, frozen=True):
 
 
 def _digest(tensor: Default) -> bytes:
-    """A digest of the message that would be written, since a decoded array may be an older copy."""
+    """A digest of the message that would be written; a decoded array may be an outdated copy."""
     message = tensor.to_proto("") if isinstance(tensor, Tensor) else tensor
     return blake2b(message.SerializeToString(deterministic=True)).digest()
 
 
 class RecordedGraph(Struct, frozen=True):
-    """The interface of one graph: inputs, outputs and value infos as they would be written, defaults and header.
+    """The interface of one graph: inputs, outputs and value infos as written, defaults and header.
 
-    `pinned`: values that annotations or training information name. The inputs and outputs of a subgraph are compared
-    by position, not by name.
+    `pinned` are values named by annotations or training information. The inputs and outputs of a subgraph are compared
+    by position instead of by name.
     """
 
     inputs: tuple[bytes, ...]
@@ -72,7 +72,7 @@ class RecordedGraph(Struct, frozen=True):
 
     @classmethod
     def of(cls, graph: Graph) -> RecordedGraph:
-        """The interface of `graph`, just loaded."""
+        """Record the interface of `graph`, which has just been loaded."""
         return cls(
             input_infos(graph),
             output_infos(graph),
@@ -92,7 +92,7 @@ class RecordedGraph(Struct, frozen=True):
         declarations = {info for _, info in graph.declared.value_infos}
         for info in (info for info in self.value_infos if info not in declarations):
             name = onnx.ValueInfoProto.FromString(info).name
-            raise InterfaceError(f"the declaration of {name}{where} changed or is gone")
+            raise InterfaceError(f"the declaration of {name}{where} was changed or removed")
         require_same_defaults(self.defaults, default_values(graph), DefaultValue.is_equal, where)
         header = graph.declared.header
         if header.SerializeToString(deterministic=True) != self.header:
@@ -100,7 +100,7 @@ class RecordedGraph(Struct, frozen=True):
         present = {v.name for v in defined_values(graph)} if self.pinned else set[str]()
         for name in self.pinned:
             if name not in present:
-                raise InterfaceError(f"{name}{where}, which an annotation or training information names, is gone")
+                raise InterfaceError(f"{name}{where}, which an annotation or training information names, was removed")
 
 
 def _require_same_infos(what: str, before: Sequence[bytes], after: Sequence[bytes], where: str) -> None:
@@ -127,15 +127,15 @@ def require_same_fields(before: Messages, after: Messages, whose: str) -> None:
         if name == "quantization_annotation":
             kept = {a.tensor_name for a in new.get(name, ())}
             for a in (a for a in old.get(name, ()) if a not in new.get(name, ())):
-                change = "changed" if a.tensor_name in kept else "is gone"
+                change = "was changed" if a.tensor_name in kept else "was removed"
                 raise InterfaceError(f"the quantization annotation of {a.tensor_name} {change}")
-            raise InterfaceError(f"the quantization annotations of {whose} changed")
+            raise InterfaceError(f"the quantization annotations of {whose} were changed")
         words = {"doc_string": "doc string", "metadata_props": "metadata"}.get(name, name.replace("_", " "))
         raise InterfaceError(f"the {words} of {whose} changed")
 
 
 def require_same_annotations(op: Op) -> None:
-    """Raise InterfaceError unless an op of the file keeps name, doc string and metadata, apart from our provenance."""
+    """Raise InterfaceError unless an op of the file keeps its name, doc string and metadata, except our provenance."""
     if op.loaded_proto_bytes is None or op.proto_bytes == op.loaded_proto_bytes:
         return
     before = onnx.NodeProto.FromString(op.loaded_proto_bytes)
@@ -146,13 +146,13 @@ def require_same_annotations(op: Op) -> None:
         if name != before.name:
             raise InterfaceError(f"{called} was renamed {name}" if name else f"{called} lost its name")
     if after.doc_string != before.doc_string:
-        raise InterfaceError(f"the doc string of {called} changed")
+        raise InterfaceError(f"the doc string of {called} was changed")
     if other_metadata(after) != other_metadata(before):
-        raise InterfaceError(f"the metadata of {called} changed")
+        raise InterfaceError(f"the metadata of {called} was changed")
 
 
 def _all_converted(graph: Graph, domain: str) -> bool:
-    """Whether every op of a domain has the version of the opset that the graph imports."""
+    """Whether the versions of all ops in a domain equal that of the opset that the graph imports."""
     version = graph.opsets.get(domain)
     ops = (op for g in graph.with_subgraphs() for op in g.ops() if op.domain == domain)
     return version is not None and all(op.version == version for op in ops)
@@ -161,8 +161,8 @@ def _all_converted(graph: Graph, domain: str) -> bool:
 class ModelInterface(Struct, frozen=True):
     """Inputs, outputs, defaults, doc strings, metadata and annotations of a model as loaded.
 
-    Ops are not included: each stores the bytes from which it was loaded. Ops of the file are checked, ops made by
-    rewrites are not. Subgraphs are checked as long as they exist; names inside them may change.
+    Ops are not included, because each stores the bytes from which it was loaded. Ops of the file are checked, but not
+    ops made by rewrites. Subgraphs are checked as long as they exist; names inside them may change.
     """
 
     header: bytes  # without the opset imports, which may grow
@@ -171,7 +171,7 @@ class ModelInterface(Struct, frozen=True):
 
     @classmethod
     def of(cls, model: Model) -> ModelInterface:
-        """The interface of `model`, just loaded. O(its graphs, their inputs, outputs and value infos)."""
+        """Record the interface of `model`, which has just been loaded. O(graphs, inputs, outputs and value infos)."""
         header = copy_without(model.header, "opset_import").SerializeToString(deterministic=True)
         graphs = WeakKeyDictionary((g, RecordedGraph.of(g)) for g in model.graph.with_subgraphs())
         return cls(header, opset_versions(model.header), graphs)
@@ -179,13 +179,13 @@ class ModelInterface(Struct, frozen=True):
     def require(self, model: Model) -> None:
         """Raise InterfaceError, naming the first change, unless `model` still has this interface. O(ops).
 
-        `model` must be the object from which the interface was recorded, not another load of the same file.
+        `model` must be the object whose interface was recorded, not another load of the same file.
         """
         self._require_opsets(model)
         before, after = onnx.ModelProto.FromString(self.header), copy_without(model.header, "opset_import")
         require_same_fields(before, after, "the model")
         if model.graph not in self.graphs:
-            raise InterfaceError("the model has another graph than the one whose interface was recorded")
+            raise InterfaceError("the graph of the model was replaced")
         for g in model.graph.with_subgraphs():
             if g in self.graphs:
                 self.graphs[g].require(g)
@@ -194,11 +194,11 @@ class ModelInterface(Struct, frozen=True):
                     require_same_annotations(op)
 
     def _require_opsets(self, model: Model) -> None:
-        """Raise InterfaceError unless each opset is as imported, or all ops of its domain were converted to another."""
+        """Raise InterfaceError unless each opset is unchanged, or all ops of its domain were converted to another."""
         for now in (opset_versions(model.header), model.graph.opsets):
             for domain, version in self.opset_imports.items():
                 if now.get(domain) == version or (now is model.graph.opsets and _all_converted(model.graph, domain)):
                     continue
                 found = f"opset {now[domain]}" if domain in now else "none"
                 name = domain or "ai.onnx"
-                raise InterfaceError(f"the model imported opset {version} of {name}, and now {found}")
+                raise InterfaceError(f"the model imported opset {version} of {name}, but now {found}")

@@ -1,4 +1,4 @@
-"""Serialization of rewritten models, and files for those that are right and accepted."""
+"""Serialization of rewritten models, and writing of those that are correct and accepted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .failures import RewriteFailure
 from .phase_timer import EXPORTING, WRITING, PhaseTimer
 from .pipeline_run import PipelineRun, RewriteResult
 
-MAX_WRITTEN_FIRST_BYTES = 1 << 30  # bytes of weights up to which a model is written to be compared as it is in its file
+MAX_WRITTEN_FIRST_BYTES = 1 << 30  # bytes of weights; up to this size, the written file is compared
 
 DIGEST_BYTES = 16
 
@@ -31,9 +31,9 @@ Accept = Callable[[Path], bool]
 
 
 class ExternalData(Struct, frozen=True):
-    """Whether weights are written to a file of their own: beyond 2 GB if None, else always or never.
+    """Whether weights are in a separate file: over 2 GB if None, otherwise always or never.
 
-    `above`: the size in bytes above which a tensor is written there.
+    `above`: the size in bytes from which a tensor is stored there.
     """
 
     choice: bool | None = None
@@ -57,7 +57,7 @@ class ExportedModel(Struct, frozen=True):
         return found.hexdigest()
 
     def stage(self, publication: Publication) -> Path:
-        """Add the model to the files of `publication`; returns the staged file."""
+        """Add the model to the files of `publication`; return the staged file."""
         choice = self.external_data.choice
         is_external = weight_bytes(self.model) > MAX_MESSAGE_BYTES if choice is None else choice
         model = self.model if is_external else self.serialized
@@ -68,7 +68,7 @@ class ExportedModel(Struct, frozen=True):
 
 
 class RunOutcome(Struct, frozen=True):
-    """The result of a run, as it is written, and the verdict on it, if it was compared with the original."""
+    """The result of a run as written, and the verdict if it was compared with the original."""
 
     result: RewriteResult
     exported: ExportedModel
@@ -76,9 +76,9 @@ class RunOutcome(Struct, frozen=True):
 
 
 class ModelWriter(Struct, frozen=True):
-    """Serializes the model of a run, and adds it to `publication`, if given, when it is right and accepted.
+    """Serializes the model of a run, and adds it to `publication`, if given, if it is correct and accepted.
 
-    Without a place for a model in the publication, it is staged for `accept` alone.
+    If the publication has no model path, the model is staged only for `accept`.
     """
 
     timer: PhaseTimer
@@ -91,7 +91,7 @@ class ModelWriter(Struct, frozen=True):
         return replace(self, publication=None)
 
     def export(self, run: PipelineRun, result: RewriteResult) -> tuple[RewriteResult, ExportedModel]:
-        """Serialize the model of a result, or of the first repetition without a change that cannot be written."""
+        """Serialize the model of a result, or of the first repetition without a change that prevents writing."""
         while True:
             try:
                 with gc_paused(), self.timer.phase(EXPORTING):
@@ -112,11 +112,11 @@ class ModelWriter(Struct, frozen=True):
         compare: Callable[[Loadable], Verdict],
         compare_file: Callable[[Loadable, Path], Verdict],
     ) -> Verdict:
-        """Compare a model with the original, and add it to the publication if it is right and accepted.
+        """Compare a model with the original, and add it to the publication if it is correct and accepted.
 
-        With more than 1 GB of weights it is written only then, as these are copied from file to file. A file in
-        onnxruntime's own format is made of a model that is right, and compared by `compare_file`. Raises
-        VerificationError if that file is wrong, as no change is to blame.
+        With more than 1 GB of weights it is written only afterwards, because they are copied between files. A file in
+        onnxruntime's own format is made from a correct model, and compared by `compare_file`. Raises VerificationError
+        if that file is wrong, because no change is the cause.
         """
         if self.publication is not None and is_ort_place(self.publication):
             verdict = compare(model := in_memory(exported.model, exported.serialized))
@@ -127,12 +127,12 @@ class ModelWriter(Struct, frozen=True):
             of_file = compare_file(model, path)
             if of_file.failure is not None:
                 raise VerificationError(
-                    f"{path.name}, as onnxruntime makes it, is wrong: {of_file.failure.describe('it')}; the same model "
-                    "is right as an .onnx file"
+                    f"{path.name}, written by onnxruntime, is wrong: {of_file.failure.describe('it')}; the same model "
+                    "is correct as an .onnx file"
                 )
             if not self._keeps(path):
                 self.publication.discard_model()
-            size = f"{path.name}, of {path.stat().st_size:,} bytes, is what was compared"
+            size = f"the file {path.name} with {path.stat().st_size:,} bytes was compared"
             return replace(of_file, changed_regions=verdict.changed_regions, notes=(*of_file.notes, size))
         if self.publication is None or weight_bytes(exported.model) > MAX_WRITTEN_FIRST_BYTES:
             verdict = compare(in_memory(exported.model, exported.serialized))
@@ -153,5 +153,5 @@ class ModelWriter(Struct, frozen=True):
                     self.publication.discard_model()
 
     def _keeps(self, stage: Path) -> bool:
-        """Whether a staged model stays in the publication."""
+        """Whether a staged model is accepted."""
         return self.accept(stage) and self.publication is not None and self.publication.model is not None

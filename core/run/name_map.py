@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 
 class UniqueNames(Struct, frozen=True):
-    """Unique names of values and ops: names of subgraphs that occur elsewhere too are prefixed by their path.
+    """Unique names of values and ops: names in subgraphs that also occur elsewhere are prefixed by their path.
 
-    The path is `op/attribute/`, once for each level. An op without a name of its own within its graph is identified
-    by its first output.
+    The path is `op/attribute/`, once per level. An op without a unique name in its graph is identified by its first
+    output.
     """
 
     values: dict[Value, str]
@@ -32,7 +32,7 @@ class UniqueNames(Struct, frozen=True):
 
     @classmethod
     def of(cls, root: Graph) -> UniqueNames:
-        """The current names of everything in `root`. O(V + E)."""
+        """The current names of all values and ops in `root`. O(V + E)."""
         graphs = list(graph_paths(root))
         values = ((v, path, v.name) for g, path in graphs for v in _written_values(g) if v.name)
         ops = ((op, path, name) for g, path in graphs for op, name in _named_ops(g))
@@ -40,7 +40,7 @@ class UniqueNames(Struct, frozen=True):
 
 
 def graph_paths(graph: Graph, path: str = "") -> Iterator[tuple[Graph, str]]:
-    """The graph and those inside it, outermost first, each with its path."""
+    """Yield the graph and its subgraphs, outermost first, each with its path."""
     yield graph, path
     for op, name in _named_ops(graph):
         for attribute, sub in subgraphs_by_attribute(op).items():
@@ -73,7 +73,7 @@ def _disambiguate(items: Iterable[tuple[T, str, str]]) -> dict[T, str]:
     for what, path, name in listed:
         plain = chosen = path + name if counts[name] > 1 else name
         number = 1
-        while chosen in taken:  # two nodes of one name whose outputs are named like other nodes, say
+        while chosen in taken:  # for example, nodes with equal names whose outputs have the names of other nodes
             number += 1
             chosen = f"{plain}#{number}"
         taken.add(chosen)
@@ -85,7 +85,7 @@ FORMAT_VERSION = 1
 
 
 def log_replacements(model: Model) -> ReplacementLog:
-    """Log replacements in `model`, just loaded, from now on, with the names that it has now. O(V + E)."""
+    """Log replacements in `model`, which has just been loaded, from now on, with its current names. O(V + E)."""
     names = UniqueNames.of(model.graph)
     initializers = [v for g in model.graph.with_subgraphs() for v in (*g.initializers, *g.input_defaults)]
     log = model.graph.context.replacement_log = ReplacementLog(names.values, names.ops, tuple(initializers))
@@ -95,19 +95,19 @@ def log_replacements(model: Model) -> ReplacementLog:
 class NameTracker(Struct, frozen=True):
     """The values and ops of a model before any rewrite, and the log of their replacements.
 
-    `names` are those of the model when the log began, before its transforms, `producers` those of computed values, not
-    of constants. Removed ops stay in memory, so it is for runs that write a name map.
+    `names` are those when the log began, before transforms; `producers` are those of computed values. Removed ops stay
+    in memory, so it is only used for runs that write a name map.
     """
 
     names: UniqueNames
     replacement_log: ReplacementLog
     producers: dict[Value, Op]
-    labels: dict[Op, str]  # as the change log calls them
+    labels: dict[Op, str]  # as in the change log
     initializers: dict[Value, str]
 
     @classmethod
     def of(cls, model: Model) -> NameTracker:
-        """Start to track `model`, just loaded, and transformed after its log began, if it has one. O(V + E)."""
+        """Track `model`, which has just been loaded, and transformed after its log began, if it has one. O(V + E)."""
         log = model.graph.context.replacement_log or log_replacements(model)
         names = UniqueNames(log.value_names, log.op_names)
         producers = {v: op for op in names.ops for v in op.outputs if v.tensor is None}
@@ -118,10 +118,10 @@ class NameTracker(Struct, frozen=True):
 def name_map(tracker: NameTracker, model: Model, changes: Sequence[Change]) -> dict[str, object]:
     """The name map as data for JSON; call it after export, which may rename values in subgraphs.
 
-    `changes` are all those of the run. "tensors": for each name, the name of the equal tensor now, or None. "nodes":
-    for each name, the nodes made from it, or itself if it still exists. "folded": computed tensors that are
-    initializers now. "removed": nodes without successor, and removed initializers. Both map to the rule or pass that
-    did it, None if the pass did not report it.
+    `changes` are all those of the run. "tensors" maps each name to the name of the equal tensor now, or None. "nodes"
+    maps each name to the nodes made from it, or itself if it still exists. "folded" are computed tensors that are now
+    initializers, and "removed" are nodes without successor and removed initializers. Both map to the rule or pass
+    responsible, or None if the pass did not report it.
     """
     current = UniqueNames.of(model.graph)
     history = _NameHistory(tracker, current, changes)
@@ -149,15 +149,15 @@ class _NameHistory:
         self.tracker, self.current_names, self._log = tracker, current_names, tracker.replacement_log
         self._targets: dict[Value, Value | None] = {}
         self._successors: dict[Op, list[str]] = {}
-        self._change = {label: c for c in changes for label in c.replaced}  # the last that names it
+        self._change = {label: c for c in changes for label in c.replaced}  # the last change that names it
 
     def target(self, value: Value) -> Value | None:
-        """The value that replaces `value` now; the value itself if it still exists."""
+        """The value that replaces `value`; the value itself if it still exists."""
         path: list[Value] = []
         at: Value | None = value
         while at is not None and at not in self.current_names.values and at not in self._targets:
             path.append(at)
-            self._targets[at] = None  # also ends a walk in a circle
+            self._targets[at] = None  # also ends a cycle
             at = self._log.replaced_values.get(at)
         found = at if at is None or at in self.current_names.values else self._targets[at]
         self._targets.update(dict.fromkeys(path, found))
@@ -170,7 +170,7 @@ class _NameHistory:
         return change.by if change is not None else self.op_removers.get(producer)
 
     def removed_by(self, value: Value) -> str | None:
-        """The rule or pass that removed an initializer, by itself or with the last op that read it."""
+        """The rule or pass that removed an initializer, directly or with the last op that read it."""
         change = self._change.get(self.tracker.initializers[value])
         return change.by if change is not None else self._consumer_removed_by.get(value)
 
@@ -200,12 +200,12 @@ class _NameHistory:
         return self._successors[op]
 
     def _direct_successors(self, op: Op) -> list[Op]:
-        """The equivalent of a removed op, or the ops made from it, which may be removed too."""
+        """The equivalent of a removed op, or the ops made from it, which may also be removed."""
         if op in self.current_names.ops:
             return []
         nexts = list(self._log.derived_ops.get(op, ()))
         equivalent, change = self._log.equivalent_ops.get(op), self._change.get(self._label(op))
-        # The producer of the input of a removed op is not its equivalent: it was part of the same change, and stayed.
+        # The producer of a removed op's input is not its equivalent: it was part of the same change, and was kept.
         if equivalent is not None and change is not None and self._label(equivalent) in change.replaced:
             nexts.append(equivalent)
         return nexts
@@ -224,7 +224,7 @@ class _NameHistory:
             last = found[op] = change.by if change is not None else last
         for op in self.tracker.names.ops:
             if op not in found and op not in self.current_names.ops:
-                owner = op.graph.owner  # the op in whose subgraph `op` was removed with it, if any
+                owner = op.graph.owner  # the op with whose subgraph `op` was removed, if any
                 while owner is not None and owner not in found:
                     owner = owner.graph.owner
                 found[op] = found[owner] if owner is not None else None

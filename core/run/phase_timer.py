@@ -20,13 +20,13 @@ VERIFICATION_PHASES = (RUNNING_ORIGINAL, COMPARING, BISECTING)
 
 
 def seconds_of_verification(seconds: Mapping[str, float]) -> float:
-    """The seconds of the phases of verification, of those by phase."""
+    """The seconds of the verification phases, from those by phase."""
     return sum(seconds.get(phase, 0.0) for phase in VERIFICATION_PHASES)
 
 
 @dataclass(slots=True)
 class PhaseTimer:
-    """Seconds by phase; each phase and its details are reported to `progress`; `current` is the last one that began."""
+    """Seconds by phase; each phase and its details are reported to `progress`; `current` is the latest phase."""
 
     progress: Callable[[str], None] = lambda _: None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -36,7 +36,7 @@ class PhaseTimer:
 
     @contextmanager
     def phase(self, name: str) -> Generator[None]:
-        """Time one phase; repeated phases add up, and one inside another does not count there."""
+        """Time one phase; repetitions are added, and the time of an inner phase is not included."""
         self.progress(SHOWN_NAMES.get(name, name))
         self.current = name
         tell_time_limit()
@@ -55,14 +55,14 @@ class PhaseTimer:
         return seconds_of_verification(self.seconds)
 
     def report(self, describe: Callable[[], str], *, phase: str = "", always: bool = False) -> None:
-        """Report a detail of the current phase or another, unless one was reported just now."""
+        """Report a detail of a phase, by default the current one, unless one was just reported."""
         now = perf_counter()
         if always or now - self._reported >= DETAIL_SECONDS:
             self._reported = now
             self.progress(f"{phase or SHOWN_NAMES.get(self.current, self.current)}: {describe()}")
 
     def transfer(self, name: str, other: str, seconds: float) -> None:
-        """Move seconds from one phase to another, if there are any."""
+        """Move seconds from one phase to another, if both exist."""
         if seconds:
             self._add(name, -seconds)
             self._add(other, seconds)

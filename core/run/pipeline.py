@@ -37,15 +37,15 @@ from ..support.author_errors import describe_exception, describe_failed_call, is
 from ..support.suggestions import did_you_mean
 
 BASE_MUTATION_BUDGET, MUTATION_BUDGET_PER_ITEM = 10_000, 50
-"""The limit of mutations in one run of a pass: a constant, and a number for each op and initializer."""
+"""The limit of mutations in one run of a pass: a constant, and a number per op and initializer."""
 
 
 @runtime_checkable
 class Pass(Protocol):
     """A named function that rewrites a graph and returns the number of changes (0: unchanged).
 
-    It must be deterministic, keep no state, and rewrite subgraphs too. A pass that calls `change_log.request_change`
-    before each change can be bisected change by change; a run of any other pass counts as one change.
+    It must be deterministic, keep no state, and also rewrite subgraphs. A pass that calls `change_log.request_change`
+    before each change can be bisected by change; a run of any other pass counts as one change.
 
     Examples:
         >>> class CountOps:
@@ -71,19 +71,19 @@ class Pass(Protocol):
 
 @runtime_checkable
 class RemarkingPass(Protocol):
-    """A pass without patterns that can say why it leaves a graph as it is."""
+    """A pass without patterns that can explain why it leaves a graph unchanged."""
 
     def remarks(self, graph: Graph, *, exact_only: bool) -> Sequence[str]:
-        """The reasons why it does not change `graph` any further; the graph is not changed."""
+        """The reasons why it does not change `graph` any further; the graph is not modified."""
         ...
 
 
 def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
-    """Run one pass; its time and changes are recorded under its name.
+    """Run one pass, recording its time and changes under its name.
 
-    A pass may run others by it: theirs are recorded under their names. Raises PassFailed for any error of the pass, but
-    ModelError for weights that cannot be read and requests that the model does not allow, UnverifiableError, and
-    InstrumentationError of hooks.
+    A pass may use this to run other passes, which are recorded under their names. Raises PassFailed for any error of
+    the pass, except ModelError for unreadable weights and requests that the model does not allow, UnverifiableError,
+    and InstrumentationError of hooks.
 
     Examples:
         >>> log = ChangeLog()
@@ -91,7 +91,7 @@ def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
         (0, ['nothing'])
     """
     _require_passes("run_pass", (p,))
-    require_type(graph, Graph, "run_pass", "a Graph, as in model.graph")
+    require_type(graph, Graph, "run_pass", "a Graph, such as model.graph")
     require_type(change_log, ChangeLog, "run_pass", "a ChangeLog")
     require_time()
     bans = change_log.exclusions
@@ -119,7 +119,7 @@ def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
     except BaseException as e:
         kind = FailureKind.ENDLESS if isinstance(e, NoFixpoint) else FailureKind.RAISED
         is_named = isinstance(e, PassFailed) and (is_group or e.pass_name == p.name)
-        code = getattr(getattr(p, "rewrite", type(p).run), "__code__", None)  # a function, or a pass written by hand
+        code = getattr(getattr(p, "rewrite", type(p).run), "__code__", None)  # a function, or a custom pass class
         is_own = type(p).__module__.partition(".")[0] == __name__.partition(".")[0]  # a pass of this package
         is_misuse = isinstance(e, GraphError | UsageError) or (isinstance(e, RuleError) and not e.rule)
         describe = describe_exception if is_own or not is_misuse else describe_failed_call
@@ -131,14 +131,14 @@ def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
         raise failure from e
     if not is_group:
         change_log.passes_run.append(p.name)
-        if change_log.validates_graphs and is_changed:  # the groups around a pass add nothing
+        if change_log.validates_graphs and is_changed:  # the groups around a pass need no check
             _require_valid(p, graph)
     change_log.call_hooks("after", p, graph, changes)
     return changes
 
 
 def _limit_mutations(graph: Graph) -> int:
-    """Limit the mutations of the run of one pass; returns the limit of its changes."""
+    """Limit the mutations in the run of one pass; return the limit of its changes."""
     items = sum(len(g) + len(g.initializers) for g in graph.with_subgraphs())
     budget = BASE_MUTATION_BUDGET + MUTATION_BUDGET_PER_ITEM * items
     graph.context.mutation_limit = graph.context.mutation_count + budget
@@ -148,14 +148,14 @@ def _limit_mutations(graph: Graph) -> int:
 def _counted(p: Pass, returned: Any, change_log: ChangeLog, made: int, *, is_mutated: bool) -> tuple[int, bool]:
     """The number of changes that a pass `returned`, and whether there are any.
 
-    `made`: the number of changes before; mutations without permission of the change log count as one.
+    `made` is the number of changes before; mutations not requested from the change log count as one.
     """
     try:
         changes = index(returned)
     except TypeError:
         message = f"run() returned {reprlib.repr(returned)}, not the number of changes"
         raise PassFailed(p.name, FailureKind.RAISED, message) from None
-    # Rules that decline after a match change the mutation count too, but never a graph without permission.
+    # Rules that decline after a match also change the mutation count, but never leave the graph changed.
     is_changed = changes > 0 or (is_mutated and not isinstance(p, RulePass))
     if is_changed and change_log.change_count == made:
         change_log.exclusions.atomic_passes.add(p.name)
@@ -187,9 +187,9 @@ class RulePass:
     rules: tuple[Rule, ...]
 
     def __post_init__(self) -> None:
-        """Check that these are rules, and that each name stands for one. Raises UsageError and RuleError."""
+        """Check that these are rules with distinct names. Raises UsageError and RuleError."""
         require_type(self.name, str, "RulePass", "a name first")
-        require_argument(is_each(self.rules, Rule), "RulePass", "a tuple of rules, as in (first, second)", self.rules)
+        require_argument(is_each(self.rules, Rule), "RulePass", "a tuple of rules, such as (first, second)", self.rules)
         known: dict[str, Rule] = {}
         for r in self.rules:
             if (other := known.setdefault(r.name, r)) is not r and other != r:
@@ -198,7 +198,7 @@ class RulePass:
                 raise RuleError(f"{self.name} has two rules named {r.name}, at {' and at '.join(places)}")
 
     def run(self, graph: Graph, change_log: ChangeLog) -> int:
-        """Apply the rules everywhere. Raises NoFixpoint if they undo each other without end."""
+        """Apply the rules everywhere. Raises NoFixpoint if they undo each other endlessly."""
         return rewrite(graph, self._index, change_log).total()
 
     @cached_property
@@ -207,9 +207,9 @@ class RulePass:
 
 
 def rule_pass(module: ModuleType | str, group: str) -> RulePass:
-    """The pass of the rules that a module, or the module of that name, defines with `group`, in their order there.
+    """The pass of a module's rules with `group`, in the order of definition; the module may be given by name.
 
-    Raises RuleError if there is none, UsageError for anything else than a module that is imported.
+    Raises RuleError if there are none, and UsageError for anything but an imported module.
 
     Examples:
         >>> @rule(lambda g, x: g.Relu(g.Relu(x)), contract=EXACT, group="drop-clamps")
@@ -222,7 +222,7 @@ def rule_pass(module: ModuleType | str, group: str) -> RulePass:
     found: Any = sys.modules.get(module) if isinstance(module, str) else module
     wanted = 'a module or its name, and the group of rules in it, as in rule_pass(__name__, "my-pass")'
     require_argument(isinstance(found, ModuleType), "rule_pass", wanted, module)
-    require_type(group, str, "rule_pass", "the group as a text")
+    require_type(group, str, "rule_pass", "the group as a string")
     module = cast("ModuleType", found)
     rules = (item for item in vars(module).values() if isinstance(item, Rule) and item.group == group)
     own = tuple({id(r): r for r in rules if r.build.__module__ == module.__name__}.values())
@@ -232,7 +232,7 @@ def rule_pass(module: ModuleType | str, group: str) -> RulePass:
 
 
 def _require_passes(call: str, passes: Any) -> None:
-    """Raise UsageError for anything else than passes; a rule has to be made one."""
+    """Raise UsageError for anything but passes, for example rules."""
     require_argument(isinstance(passes, tuple | list), call, "a tuple of passes", passes)
     for p in cast("Sequence[Any]", passes):
         is_pass = hasattr(p, "run") and hasattr(p, "name") and not isinstance(p, type)
@@ -241,10 +241,10 @@ def _require_passes(call: str, passes: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Passes in order, once.
+    """Passes in order, run once.
 
-    With `runs` and `obstacle`, rewrites in it add only ops that a target takes; `costs` are the costs there, without
-    them onnxruntime's CPU provider. With `quantization`, rules may quantize. `fallback`: see Fixpoint.
+    With `runs` and `obstacle`, its rewrites add only ops that a target supports; `costs` are those of the target, by
+    default of onnxruntime's CPU provider. With `quantization`, rules may quantize. `fallback`: see Fixpoint.
 
     Examples:
         >>> once = Pipeline("once", [Fixpoint("none", ())])
@@ -271,7 +271,7 @@ class Pipeline:
 
     @contextmanager
     def on_target(self, graph: Graph) -> Generator[None]:
-        """Let rewrites of `graph` be for the target of this pipeline, if it has one, and with its quantization."""
+        """Make rewrites of `graph` respect this pipeline's target, if it has one, and its quantization."""
         shared = graph.context
         outer = shared.runs, shared.obstacle, shared.costs, shared.quantization
         shared.runs, shared.costs = self.runs or shared.runs, self.costs or shared.costs
@@ -287,8 +287,8 @@ class Pipeline:
 class Fixpoint:
     """Passes in order, repeated until none of them changes the graph.
 
-    `fallback` names the pipeline whose result is taken where that of this one is slower than the original; without one
-    the original is taken.
+    `fallback` names the pipeline whose result is used if that of this one is slower than the original; without it, the
+    original is used.
 
     Examples:
         >>> tidy = Fixpoint("tidy", [RulePass("drop-relu", (drop_relu,))], fallback="basic")
@@ -306,7 +306,7 @@ class Fixpoint:
         _require_passes("Fixpoint", self.passes)
 
     def run(self, graph: Graph, change_log: ChangeLog) -> int:
-        """Run to the fixpoint. Raises NoFixpoint after `patience` rounds in which the model did not shrink."""
+        """Run to the fixpoint. Raises NoFixpoint after `patience` rounds without shrinking the model."""
         total, settled = 0, [-1] * len(self.passes)
         least, idle = total_op_count(graph), 0
         changed: list[str] = []
@@ -331,17 +331,17 @@ class Fixpoint:
 
 
 def fallback_of(p: Pass) -> str:
-    """The name of the pipeline to fall back to, "" for the original."""
+    """The name of the pipeline to fall back to; "" for the original."""
     return p.fallback if isinstance(p, Pipeline | Fixpoint) else ""
 
 
 def find_pass(p: Pass, name: str) -> Pass | None:
-    """The pass of that name, in `p` or `p` itself."""
+    """The pass with that name: `p` itself or one in it."""
     return next((q for q in (p, *nested_passes(p)) if q.name == name), None)
 
 
 def rules_in(p: Pass) -> tuple[Any, ...]:
-    """The `rules` of a single pass, our own or of another tool; each has a name."""
+    """The `rules` of a single pass, ours or another tool's; each has a name."""
     rules: Any = getattr(p, "rules", ())
     held = cast("tuple[Any, ...]", rules) if isinstance(rules, tuple | list) else ()
     return tuple(r for r in held if hasattr(r, "name"))
@@ -353,26 +353,26 @@ def rule_names(p: Pass) -> frozenset[str]:
 
 
 def has_rule(p: Pass, pass_name: str, name: str) -> bool:
-    """Whether the pass of that name, in `p` or `p` itself, records changes under `name`."""
+    """Whether the named pass, `p` itself or one in it, records changes under `name`."""
     item = find_pass(p, pass_name)
     return item is not None and name in rule_names(item)
 
 
 def selectable_rules(p: Pass) -> tuple[Any, ...]:
-    """The rules of a single pass that can be deselected: those in a field of it."""
+    """The rules of a single pass that can be deselected, which are in one of its fields."""
     is_field = is_dataclass(p) and any(f.name == "rules" and f.init for f in fields(p))
     return rules_in(p) if is_field else ()
 
 
 def with_rules(p: Pass, rules: Sequence[Any]) -> Pass:
-    """A pass with some of its rules; itself if these are all selectable ones."""
+    """A pass with some of its rules; the pass itself if these are all selectable ones."""
     if len(rules) == len(selectable_rules(p)):
         return p
     return cast("Pass", replace(cast("Any", p), rules=tuple(rules)))
 
 
 def leaves(p: Pass) -> list[Pass]:
-    """The passes that contain no others, in order, each once.
+    """The distinct passes that contain no others, in order.
 
     Examples:
         >>> inner = Fixpoint("inner", [RulePass("a", ()), RulePass("b", ())])
@@ -391,7 +391,7 @@ def selectable_names(p: Pass) -> set[str]:
 
 
 def nested_passes(p: Pass) -> Iterator[Pass]:
-    """The passes and groups inside a pipeline, with repetitions; a pass that contains none gives itself."""
+    """Yield the passes and groups inside a pipeline, with repetitions; a pass without inner passes yields itself."""
     if not isinstance(p, Pipeline | Fixpoint):
         yield p
         return
@@ -402,7 +402,7 @@ def nested_passes(p: Pass) -> Iterator[Pass]:
 
 
 def require_known_names(p: Pass, names: Collection[str]) -> None:
-    """Raise UnknownNameError unless the pipeline has passes or rules of all these names."""
+    """Raise UnknownNameError unless the pipeline has passes or rules with all these names."""
     known = selectable_names(p) if names else set[str]()
     for name in names:
         if name not in known:
@@ -413,15 +413,15 @@ def require_known_names(p: Pass, names: Collection[str]) -> None:
 
 
 def select(p: Pass, only: Collection[str] = (), skip: Collection[str] = ()) -> Pass:
-    """The pipeline with `only` the named passes and rules, or without those in `skip`. Raises UnknownNameError."""
+    """Select `only` the named passes and rules, or all except those in `skip`. Raises UnknownNameError."""
     if not only and not skip:
-        return p  # with the indexes that its passes made in earlier runs
+        return p  # reuses the indexes that its passes built in earlier runs
     require_known_names(p, (*only, *skip))
     return _select(p, set(only) or selectable_names(p), set(skip))
 
 
 def exclude(p: Pass, names: Collection[str]) -> Pass:
-    """The pipeline without the named passes; rules of these names stay."""
+    """Remove the named passes from a pipeline; rules with these names are kept."""
     if p.name in names:
         return Pipeline(p.name, ())
     if isinstance(p, Pipeline | Fixpoint):
@@ -441,13 +441,13 @@ def _select(p: Pass, only: set[str], skip: set[str]) -> Pass:
 
 
 def _effective_only(p: Pass, only: set[str]) -> set[str]:
-    """`only`, or all names in a group that is named itself while none of its members is."""
+    """`only`, or all names of a group that is named without any of its members."""
     names = selectable_names(p)
     return names if p.name in only and only.isdisjoint(names - {p.name}) else only
 
 
 def map_passes(p: Pass, transform: Callable[[Pass], Pass]) -> Pass:
-    """The pipeline with `transform` applied to each of its passes."""
+    """Apply `transform` to each pass of a pipeline."""
     if isinstance(p, Pipeline | Fixpoint):
         return replace(p, passes=tuple(map_passes(q, transform) for q in p.passes))
     return transform(p)

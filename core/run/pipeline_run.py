@@ -1,7 +1,7 @@
 """Runs of a pipeline on a model, repeated without the changes that are found to be wrong.
 
-Passes are deterministic, so the first wrong change is found by bisection over replays with a limit; it is excluded, and
-the pipeline runs again without it. A correct run has no extra cost.
+Passes are deterministic, so bisection over limited replays finds the first wrong change. It is excluded, and the
+pipeline runs again without it. A correct run has no additional cost.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ from .name_map import NameTracker, name_map
 from .phase_timer import BISECTING, INSTRUMENTATION, REWRITING, VISUALIZING, PhaseTimer
 from .pipeline import Pass, RulePass, find_pass, has_rule, leaves, rules_in, run_pass
 
-NO_PROGRESS_TIMEOUT = 300.0  # seconds; constant folding may be busy that long with one large op
-MAX_FAILURES_PER_RULE = 20  # wrong changes of one rule, or of a pass without rules, before it is excluded altogether
+NO_PROGRESS_TIMEOUT = 300.0  # seconds; constant folding may take this long for one large op
+MAX_FAILURES_PER_RULE = 20  # wrong changes of a rule, or of a pass without rules, before it is excluded completely
 
 Comparer = Callable[[Loadable, ComparisonOptions], Verdict]
 """Compares a model with the original."""
 
 
 class RewriteResult(Struct, frozen=True):
-    """The model after a run, the change log of its changes, and the failure, if there is one.
+    """The model after a run, the change log, and the failure, if there is one.
 
-    `error`: the exception of a pass. `exact`: whether outputs had to be bit-identical in the comparison that found the
-    failure. `tracker`: of names, if they were tracked; `observer`: of the changes, if there was one.
+    `error` is the exception of a pass. `exact`: the comparison that found the failure required bit-identical outputs.
+    `tracker` is for names, if they were tracked; `observer` for changes, if there was one.
     """
 
     model: Model
@@ -75,7 +75,7 @@ class RewriteResult(Struct, frozen=True):
         return not self.change_log.is_exact
 
     def failing(self, failure: RewriteFailure, *, exact: bool = False) -> RewriteResult:
-        """The result with a failure that shows in export, or in a comparison."""
+        """The result with a failure found in export or in a comparison."""
         return replace(self, failure=failure, exact=exact)
 
     def name_map(self) -> dict[str, object]:
@@ -89,9 +89,9 @@ OnRejected = Callable[[RejectedChange, RewriteResult, RewriteResult | None], Rej
 
 
 class BisectResult(Struct, frozen=True):
-    """The wrong change, the limit of a replay that stops just before it, and the result just after it, if it is known.
+    """The wrong change, the limit of a replay that stops just before it, and the result just after it, if known.
 
-    `good`: an input set, and a change up to which it shows no fault.
+    `good` is an input set, and a change up to which it shows no fault.
     """
 
     change: RejectedChange
@@ -104,18 +104,23 @@ class BisectResult(Struct, frozen=True):
 class PipelineRun:
     """The run of `pipeline` on the model that `load` returns, and its repetitions without wrong changes.
 
-    `exclusions` are omitted from all repetitions, and grow as wrong changes are found; `rejected` lists these, and
-    `replays` counts the runs that it took to find them. `strict`: the first wrong change raises VerificationError, as
-    one of the passes in `required`, which are not left out, does in any case. A pass that changes nothing for
-    `no_progress_timeout` seconds, and does not return, ends a command. `value_info`: the policy for the written model.
-
-    `track_names`: for a name map. `record_changes`: with their savings. With `new_observer`, the changes of each
-    repetition are observed by a new one. `instruments` have hooks, which repetitions call and replays do not.
-    `stop_after`: the number of changes after which each repetition ends.
-
-    `conditional` are the rejected changes of rules whose contract has a condition, one for each rule, if the outputs
-    differ only beyond finite numbers. Their rules are excluded until everything else is correct, then readmitted, and
-    results state their `conditions` from then on. `reuses_names` are the passes that gave names other meanings.
+    Attributes:
+        exclusions: what all repetitions omit; grows as wrong changes are found. `rejected` lists these, and `replays`
+    is
+            the number of runs that it took to find them.
+        strict: raise VerificationError for the first wrong change, as is always done for the passes in `required`.
+        no_progress_timeout: seconds after which a pass that changes nothing and does not return ends a command.
+        value_info: the policy for the written model.
+        track_names: record names for a name map.
+        record_changes: record changes with their savings.
+        new_observer: makes an observer of the changes of each repetition.
+        instruments: hooks, which repetitions call and replays do not.
+        stop_after: the number of changes after which each repetition ends.
+        conditional: the rejected changes, one per rule, of rules whose contract has a condition, if outputs differ only
+            beyond finite numbers. These rules are excluded until everything else is correct, then readmitted; results
+    then
+            state their `conditions`.
+        reuses_names: the passes that gave names other meanings.
     """
 
     load: Callable[[], Model]
@@ -149,9 +154,9 @@ class PipelineRun:
         return not (self.exclusions.atomic_passes or self.reuses_names)
 
     def rewrite(self, model: Model | None = None) -> RewriteResult:
-        """Run the pipeline without the changes that raise, do not end or break the graph: all that are found so far.
+        """Run the pipeline without the changes that were found to raise, not end, or break the graph.
 
-        `model`, if given, must be as returned by `load`; it is rewritten in place. Raises VerificationError, see
+        `model`, if given, must be as returned by `load`; it is rewritten in place. Raises VerificationError; see
         `reject`.
         """
         while True:
@@ -190,9 +195,9 @@ class PipelineRun:
     ) -> RewriteResult:
         """Run the pipeline once, to its end or up to `limit`, and record its changes.
 
-        `model`, if given, must be as returned by `load`; it is rewritten in place. `validates_graphs`: the graph is
-        validated after each pass. `tries_export`: the model is serialized too. `notes_types`: the change log gets
-        changes of types.
+        `model`, if given, must be as returned by `load`; it is rewritten in place. `validates_graphs`: validate the
+        graph after each pass. `tries_export`: also serialize the model. `notes_types`: record changes of types in the
+        change log.
         """
         self.replays += 1
         if limit.after_changes is None:
@@ -204,7 +209,7 @@ class PipelineRun:
         return self._run(self.load() if model is None else model, change_log, tries_export=tries_export)
 
     def _run(self, model: Model, change_log: ChangeLog, *, tries_export: bool = False) -> RewriteResult:
-        """Rewrite `model`; the result has the failure that shows without running the model."""
+        """Rewrite `model`; the result has a failure that shows without running the model."""
         interface = ModelInterface.of(model)
         if change_log.accounting is not None:
             model.graph.context.mutation_log = change_log.accounting.log
@@ -219,7 +224,7 @@ class PipelineRun:
         except PassFailed as e:
             failed = e
         change_log.finish()
-        model.graph.context.value_info = self.value_info  # passes that hand the model to other tools kept it
+        model.graph.context.value_info = self.value_info  # passes that send the model to other tools kept it
         if failed is not None:
             return RewriteResult(model, change_log, RewriteFailure(failed.kind, str(failed)), failed)
         failure = static_failure(model, interface, tries_export=tries_export)
@@ -228,11 +233,11 @@ class PipelineRun:
         return RewriteResult(model, change_log, failure)
 
     def reject(self, failed: RewriteResult, compare: Comparer | None = None) -> RejectedChange | None:
-        """Find the first wrong change, and exclude it from repetitions; wrong outputs are found by `compare`.
+        """Find the first wrong change, and exclude it from repetitions; `compare` finds wrong outputs.
 
-        None if that is one of a pass that may give names other meanings, and no output was seen to differ: values of
-        the same name are then no longer compared.
-        Raises VerificationError if no pass is the cause, or the change must not be left out.
+        None if the change is by a pass that may give names other meanings, and no output differs: values with the same
+        name are then no longer compared. Raises VerificationError if no pass is the cause, or if the change must not be
+        skipped.
         """
         with gc_paused(), self.timer.phase(BISECTING):
             fault = ChangeBisector(self, failed, compare).locate()
@@ -245,7 +250,7 @@ class PipelineRun:
         return found
 
     def _reuses_names(self, fault: BisectResult, failed: RewriteResult) -> bool:
-        """Whether a change may be right but for names inside, which its pass may give other meanings."""
+        """Whether a change may be correct except for inner names to which its pass may give other meanings."""
         failure = (fault.after or failed).failure or failed.failure
         mismatch = None if failure is None else failure.mismatch
         if mismatch is None or not mismatch.cut_point or mismatch.output != mismatch.cut_point:
@@ -254,22 +259,22 @@ class PipelineRun:
         return any(getattr(p, "reuses_names", False) for p in makers)
 
     def readmit_conditional(self) -> list[RejectedChange]:
-        """Readmit the rules of `conditional`, return these, and let results state their conditions."""
+        """Readmit and return the rules of `conditional`; results then state their conditions."""
         self.exclusions.rules.difference_update(q.by for q in self.conditional)
         found, self.conditional = self.conditional, []
         self.conditions = [f"{q.by}: {q.condition}" for q in found]
         return found
 
     def distrust_conditions(self) -> None:
-        """Exclude changes from now on whatever the condition of their rule, as the outputs do not bear it out."""
+        """From now on, exclude changes whatever the condition of their rule, because outputs contradict it."""
         self.trusts_conditions, self.conditions = False, []
 
     def _conditional(self, fault: BisectResult) -> RejectedChange:
-        """Exclude the rule of a change that is wrong only where its condition is false, at all places."""
+        """Exclude, at all places, the rule of a change that is wrong only if its condition is false."""
         self.conditional.append(fault.change)
         self.exclusions.rules.add(fault.change.by)
         self._lower_ordinals(fault.change.ordinal or 0)
-        self.known_good = (None, -1)  # earlier changes have other ordinals now
+        self.known_good = (None, -1)  # earlier changes now have other ordinals
         return fault.change
 
     def _reject(self, fault: BisectResult) -> RejectedChange:
@@ -304,15 +309,15 @@ class PipelineRun:
         if found.by in names:
             raise VerificationError(f"{found.message}; also without {found.by}")
         names.add(found.by)
-        self.known_good = (None, -1)  # earlier changes have other ordinals now
+        self.known_good = (None, -1)  # earlier changes now have other ordinals
 
     def _lower_ordinals(self, ordinal: int) -> None:
-        """Let the exclusions of later changes start at `ordinal`."""
+        """Make the exclusions of later changes start at `ordinal`."""
         changes = self.exclusions.changes
         changes.update({k: ordinal for k, other in changes.items() if other > ordinal})
 
     def _readmit_raising(self) -> None:
-        """Readmit changes that raised, as an excluded earlier change may have been the cause."""
+        """Readmit changes that raised, because an excluded earlier change may have been the cause."""
         bans = self.exclusions
         for q in (q for q in self.rejected if q.failure_kind == FailureKind.RAISED):
             bans.passes.discard(q.by)
@@ -322,7 +327,7 @@ class PipelineRun:
 
 
 def static_failure(model: Model, interface: ModelInterface, *, tries_export: bool) -> RewriteFailure | None:
-    """The failure of a rewritten model that shows without running it, with `tries_export` in export too. O(V + E)."""
+    """The failure of a rewritten model that shows without running it; with `tries_export`, also on export. O(V + E)."""
     try:
         model.graph.validate()
         interface.require(model)
@@ -342,16 +347,16 @@ Replay = Callable[[BisectLimit], RewriteResult]
 
 
 class ChangeBisector(Struct, frozen=True):
-    """The search of the first wrong change of a run that `failed`; wrong outputs are found by `compare`."""
+    """The search for the first wrong change of a run that `failed`; `compare` finds wrong outputs."""
 
     run: PipelineRun
     failed: RewriteResult
     compare: Comparer | None = None
 
     def locate(self) -> BisectResult:
-        """The fault, with the condition of its rule if it shows only where that may be false.
+        """Locate the fault, with the condition of its rule if it shows only where that may be false.
 
-        Raises VerificationError if no pass is the cause, UnverifiableError if that is a lack of memory.
+        Raises VerificationError if no pass is the cause, and UnverifiableError if memory ran out.
         """
         return self._under_condition(self._fault())
 
@@ -374,13 +379,13 @@ class ChangeBisector(Struct, frozen=True):
         return self._fault_of_exception(error)
 
     def _reproduce(self, limit: BisectLimit = NO_LIMIT) -> RewriteResult:
-        """Replay the run up to a limit, with the checks that suffice to reproduce the failure."""
+        """Replay the run up to a limit, with the checks needed to reproduce the failure."""
         if self._failure.kind not in {FailureKind.WRONG, FailureKind.REFUSED}:
             return self.run.replay(limit, tries_export=True)
         return self._compared(self.run.replay(limit))
 
     def _compared(self, result: RewriteResult) -> RewriteResult:
-        """The result with the failure that the comparison on the input set of the failure shows, if any."""
+        """Compare on the input set of the failure; return the result with the failure, if any."""
         if result.failure is not None:
             return result
         assert self.compare is not None
@@ -408,24 +413,24 @@ class ChangeBisector(Struct, frozen=True):
             return fault
         item = find_pass(self.run.pipeline, change.pass_name)
         r = next((r for r in (rules_in(item) if item is not None else ()) if r.name == change.by), None)
-        if not isinstance(r, Rule):  # but one of another tool
+        if not isinstance(r, Rule):  # it belongs to another tool
             return fault
         contracts = (c for c in (r.contract, r.contract.for_dtypes) if isinstance(c, Contract))
         words = next((c.condition for c in contracts if c.condition), "")
         return replace(fault, change=replace(change, condition=words)) if words else fault
 
     def _nondeterministic_pass(self, again: RewriteResult) -> BisectResult:
-        """The first pass with another result in a second run. Raises VerificationError if there is none."""
+        """The first pass whose result differs in a second run. Raises VerificationError if there is none."""
         counts = [t.change_log.counts for t in (self.failed, again)]
         for name in dict.fromkeys(self.failed.change_log.passes_run):
             if counts[0].get(name) != counts[1].get(name):
                 found = replace(self._failure, message=f"{self._failure.message}; it is not deterministic")
                 return BisectResult(RejectedChange.of(found, name), BisectLimit(after_runs=0))
         _require_memory(self._failure)
-        raise VerificationError(f"{self._failure.message}; but not in a second run: a pass keeps state")
+        raise VerificationError(f"{self._failure.message}; a second run did not fail, so a pass keeps state")
 
     def _fault_of_exception(self, error: PassFailed) -> BisectResult:
-        """The cause that an exception names: a rule at a place, a non-terminating rule or pass, or the failed pass."""
+        """The cause named by an exception: a rule at a place, a nonterminating rule or pass, or the failed pass."""
         cause, change_log, pipeline = error.__cause__, self.failed.change_log, self.run.pipeline
         if isinstance(cause, RuleError) and cause.place and has_rule(pipeline, error.pass_name, cause.rule):
             ordinal = change_log.change_count
@@ -478,7 +483,7 @@ class ChangeBisector(Struct, frozen=True):
         return self._first_wrong_pass_run(failed, replay)
 
     def _with_type_change(self, failure: RewriteFailure, number: int) -> RewriteFailure:
-        """The failure after so many changes, which says if the last one gave a value another type or rank."""
+        """The failure after `number` changes, with a note if the last one changed the type or rank of a value."""
         difference = failure.mismatch.difference if failure.mismatch is not None else None
         if failure.kind != FailureKind.REFUSED and (difference is None or difference.error):
             return failure
@@ -487,7 +492,7 @@ class ChangeBisector(Struct, frozen=True):
         return replace(failure, message=f"{why}; {failure.message}") if why else failure
 
     def _first_wrong_pass_run(self, failed: RewriteResult, replay: Replay) -> BisectResult:
-        """The first run of a pass after which a replay fails, for mutations without permission of the change log."""
+        """The first run of a pass after which a replay fails, for mutations not requested from the change log."""
         assert failed.failure is not None
         if (untouched := replay(BisectLimit(after_runs=0)).failure) is not None:
             _require_memory(untouched)
@@ -498,7 +503,7 @@ class ChangeBisector(Struct, frozen=True):
 
 
 def _require_memory(failure: RewriteFailure) -> None:
-    """Raise UnverifiableError if the failure, which no change explains, is a lack of memory."""
+    """Raise UnverifiableError if the failure, which no change explains, means that memory ran out."""
     if failure.mismatch is not None and failure.mismatch.lacks_memory:
         raise UnverifiableError(f"{failure.message}; {MORE_MEMORY}")
 
@@ -506,7 +511,7 @@ def _require_memory(failure: RewriteFailure) -> None:
 def _is_within(change: Change, region: frozenset[str]) -> bool:
     """Whether a change is in a region: its place, or something that it replaced, by names in either model.
 
-    A name that a rewrite generated counts as the one that it is made from.
+    A generated name counts as the name from which it was made.
     """
     names = (change.place, *(label.rpartition(" ")[2] for label in change.replaced))
     return any(name in region or name.partition(FRESH_NAME_MARK)[0] in region for name in names if name)

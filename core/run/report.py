@@ -1,4 +1,4 @@
-"""Reports and plans of runs, and hints: passes that would change the result if they were enabled."""
+"""Reports and plans of runs, and hints on passes that would change the result if enabled."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .transforms import SkippedPass, definition
 
 
 class Savings(Struct, frozen=True):
-    """Savings, negative for growth: nodes (in subgraphs too, Constant ops excluded) and bytes of constants."""
+    """Savings, negative for growth: nodes (including subgraphs, without Constant ops) and bytes of constants."""
 
     nodes: int = 0
     weight_bytes: int = 0
@@ -54,10 +54,10 @@ class RuleSavings(Struct, frozen=True):
 
 
 class ChangePlan(Struct, frozen=True):
-    """All `changes` in order, and the savings of each rule or pass, the most nodes first.
+    """All `changes` in order, and the savings of each rule or pass, most nodes first.
 
     `saved` is their sum. `unattributed` are savings outside recorded changes, which are 0 unless a pass bypasses the
-    mutators of the graph. Bytes of nodes and names are in neither, but in the sizes of the files.
+    graph's mutators. Bytes of nodes and names are in neither, but are in the sizes of the files.
     """
 
     changes: list[Change]
@@ -67,7 +67,7 @@ class ChangePlan(Struct, frozen=True):
 
     @classmethod
     def of(cls, changes: Sequence[Change], before: Savings, after: Savings) -> ChangePlan:
-        """The plan of changes with recorded sizes; `before` and `after` are the sizes of the model."""
+        """The plan for changes with recorded sizes; `before` and `after` are the sizes of the model."""
         shares: dict[tuple[str, str], RuleSavings] = {}
         for c in changes:
             known = shares.get((c.pass_name, c.by), RuleSavings(c.pass_name, c.by, 0, Savings()))
@@ -79,14 +79,14 @@ class ChangePlan(Struct, frozen=True):
 
 
 def graph_size(graph: Graph) -> Savings:
-    """The size of a graph, as the most that could be saved. O(V)."""
+    """The size of a graph, as its maximum savings. O(V)."""
     return Savings(sum(op_histogram(graph).values()), constant_bytes(graph))
 
 
 class Stats(Struct, frozen=True):
-    """Size of a model: ops by type (in subgraphs too, Constant excluded), nodes, elements of initializers, bytes.
+    """The size of a model: ops by type (including subgraphs, without Constant), nodes, elements of initializers, bytes.
 
-    `opset`: that of the standard domain, 0 without one.
+    `opset` is that of the standard domain, or 0.
     """
 
     ops: dict[str, int]
@@ -104,7 +104,7 @@ class Stats(Struct, frozen=True):
 
 
 def op_histogram(graph: Graph) -> dict[str, int]:
-    """Ops except Constant by type in a graph and those inside it, as `domain.type` outside the standard domain."""
+    """The number of ops by type in a graph and its subgraphs, without Constant; `domain.type` for other domains."""
     ops = (op for g in graph.with_subgraphs() for op in g.ops() if is_counted(op))
     return dict(sorted(Counter(qualified_op_type(op.domain, op.type) for op in ops).items()))
 
@@ -119,9 +119,9 @@ class PassRecord(Struct, frozen=True):
 
 
 class DeclineReason(Struct, frozen=True):
-    """A reason for which a rule or pass made no change, as at `example`, and the number of its places.
+    """A reason why a rule or pass made no change, with an `example` place, and the number of its places.
 
-    Reasons that differ only in numbers and in the names of operands are one.
+    Reasons that differ only in numbers and names of operands are merged.
     """
 
     reason: str
@@ -141,7 +141,7 @@ class RuleStatistics(Struct, frozen=True):
 
 
 class PassStatistics(Struct, frozen=True):
-    """Counts of a pass in a run, and of its rules; `declines`: of a pass without rules, in its last run."""
+    """Counts of a pass in a run, and of its rules; `declines` are those of a pass without rules, in its last run."""
 
     name: str
     runs: int
@@ -152,7 +152,7 @@ class PassStatistics(Struct, frozen=True):
 
 
 class StopPoint(Struct, frozen=True):
-    """The point at which a run stopped: after `changes`, the last of which is given, of the `requested` number.
+    """The point at which a run stopped: after `changes` of the `requested` number; the last change is also given.
 
     A run that ended by itself made fewer changes.
     """
@@ -181,7 +181,7 @@ class StopPoint(Struct, frozen=True):
 class PipelineRace(Struct, frozen=True):
     """The latency of a pipeline's result, divided by that of the original, both under ORT ALL.
 
-    `ratio` is None with a `failure`: the reason for which one of them could not be measured.
+    `ratio` is None if there is a `failure`, the reason why one of them could not be measured.
     """
 
     pipeline: str
@@ -191,9 +191,9 @@ class PipelineRace(Struct, frozen=True):
 
 
 class SpeedCheck(Struct, frozen=True):
-    """The races of a run in order: of the chosen pipeline, and, where that lost, of its fallbacks.
+    """The races of a run in order: of the chosen pipeline and, if it lost, of its fallbacks.
 
-    `threads` of onnxruntime, and the `sizes` of symbolic dims in the inputs except the batch.
+    `threads` are those of onnxruntime; `sizes` are those of symbolic dims in the inputs, except the batch.
     """
 
     races: list[PipelineRace]
@@ -202,12 +202,12 @@ class SpeedCheck(Struct, frozen=True):
 
     @property
     def lost(self) -> list[PipelineRace]:
-        """The results that were slower than the original, and left out."""
+        """The results that were slower than the original, and discarded."""
         return [race for race in self.races if race.is_lost]
 
 
 class MissingOperators(Struct, frozen=True):
-    """The number of places for an operator that came with a later opset than that of the model."""
+    """The number of places for an operator that was added after the model's opset."""
 
     op_type: str
     since: int
@@ -215,7 +215,7 @@ class MissingOperators(Struct, frozen=True):
 
     @classmethod
     def of(cls, change_log: ChangeLog, opset: int) -> list[MissingOperators]:
-        """Those for which rules declined in a run whose result has that opset, of the earliest opset first."""
+        """The operators for whose lack rules declined in a run whose result has that opset, earliest opset first."""
         found = (cls(op_type, since, len(places)) for (op_type, since), places in change_log.missing_operators.items())
         return sorted((m for m in found if m.since > opset), key=lambda m: (m.since, m.op_type))
 
@@ -228,7 +228,7 @@ class TransformRecord(Struct, frozen=True):
 
 
 class RunHint(Struct, frozen=True):
-    """A pass that would change the result, with the gain in words and the `option` that enables it."""
+    """A pass that would change the result, with a description of the gain and the `option` that enables it."""
 
     pass_name: str
     text: str
@@ -240,16 +240,21 @@ class RunHint(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Report:
-    """The report of a run. `seconds` has an entry for each phase, `plan` one for each change.
+    """The report of a run.
 
-    `pipeline` is the one that made the result: a fallback, or `none` for the original, where others lost in `speed`.
-    `notes` are notes of passes, such as ops that could not be folded. `missing_operators` would replace parts of the
-    result at a later opset. `overridable_initializers` counts those that are inputs as well, which therefore are not
-    constants. `transforms` were made first, and the result was compared with the transformed model; `before` is the
-    size of the file. `hints` name passes that would change the result. `guarantees` counts the changes by the
-    guarantees of their rules; `proofs` are of changed regions, `stop` the end and `statistics` the counts of the
-    run, if asked for. `written_to` is the file of the result, None if it was not written, as where a model that is to
-    be replaced stays as it is. `target`: whether the result is on the target that was asked for.
+    Attributes:
+        seconds: times by phase; `plan` has an entry for each change.
+        pipeline: the pipeline that made the result: a fallback, or `none` for the original, if others lost in `speed`.
+        notes: notes of passes, such as ops that could not be folded.
+        missing_operators: operators of later opsets that would replace parts of the result.
+        overridable_initializers: the number of initializers that are also inputs, and therefore not constants.
+        transforms: changes made first; the result was compared with the transformed model.
+        before: the size of the file.
+        hints: passes that would change the result.
+        guarantees: the number of changes by the guarantees of their rules; `proofs` are of changed regions.
+        stop: where the run ended, and `statistics` its counts, if requested.
+        written_to: the file of the result; None if it was not written, for example because nothing changed.
+        target: the ops that the requested target does not support.
 
     Examples:
         >>> report = optimize(model).report
@@ -305,7 +310,7 @@ class Report:
 
 
 def pass_records(pipeline: Pass, change_log: ChangeLog) -> list[PassRecord]:
-    """One record for each pass of the pipeline, in order, then for each pass that another one ran with changes."""
+    """One record for each pass of the pipeline in order, then for each inner pass that made changes."""
     names = (*(p.name for p in leaves(pipeline)), *change_log.counts)
     counts = {name: dict(change_log.counts.get(name, Counter[str]())) for name in names}
     seconds = {name: round(change_log.seconds.get(name, 0.0), 6) for name in counts}
@@ -313,7 +318,7 @@ def pass_records(pipeline: Pass, change_log: ChangeLog) -> list[PassRecord]:
 
 
 class Hint(Struct, frozen=True):
-    """The gain from a pass for a model, in words with counts, and the `options` of the pass, by name, for it.
+    """What a model gains from a pass, in words with counts, and the `options` of the pass for it, by name.
 
     Examples:
         >>> Hint("3 inputs could be merged", {"most": "3"}).options
@@ -326,15 +331,15 @@ class Hint(Struct, frozen=True):
 
 @runtime_checkable
 class HintingPass(Protocol):
-    """A pass or transform that can tell from the result of a run without it whether it would change that."""
+    """A pass or transform that can tell from the result of a run without it whether it would change that result."""
 
     def hint(self, model: Model, report: Report) -> Hint | None:
-        """The hint for a run with this result, which is not to be changed; None if there is nothing to gain."""
+        """The hint for a run with this result, which must not be modified; None if there is nothing to gain."""
         ...
 
 
 def option_of(p: Pass) -> str:
-    """The option of `passes run` that enables a pass, with its options in braces as in `--opset {to}`; "" for none.
+    """The option of `passes run` that enables a pass, with its options in braces, such as `--opset {to}`; "" for none.
 
     A pass or transform declares it as its attribute `option`.
     """
@@ -344,7 +349,7 @@ def option_of(p: Pass) -> str:
 
 
 def enabling_text(p: Pass, options: Mapping[str, str]) -> str:
-    """The text to type for a pass with these options."""
+    """The command-line text for a pass with these options."""
     if option := option_of(p):
         return option.format_map(options)
     given = ",".join(f"{name}={text}" for name, text in options.items())
@@ -352,14 +357,14 @@ def enabling_text(p: Pass, options: Mapping[str, str]) -> str:
 
 
 def run_hints(passes: Iterable[Pass], model: Model, report: Report) -> list[RunHint]:
-    """The hints of passes that are not in a run, for its result. One that fails is a note of the report."""
+    """The hints of passes that are not in a run, for its result. A failing pass becomes a note in the report."""
     found: list[RunHint] = []
     for p in passes:
         item = definition(p)
         if not isinstance(item, HintingPass):
             continue
         try:
-            with plugin_failures(f"{p.name} gives no hint"):
+            with plugin_failures(f"{p.name} failed to give a hint"):
                 if (hint := item.hint(model, report)) is not None:
                     found.append(RunHint(p.name, hint.text, enabling_text(p, hint.options)))
         except PluginError as e:
@@ -367,17 +372,17 @@ def run_hints(passes: Iterable[Pass], model: Model, report: Report) -> list[RunH
     return found
 
 
-QUANTIZES = "`passes quantize --plugin FILE` applies lossy rules, and measures what they cost"
+QUANTIZES = "`passes quantize --plugin FILE` applies lossy rules, and measures their accuracy loss"
 
 
 def lossy_notes(p: Pass, rejected: Iterable[RejectedChange]) -> list[str]:
-    """The lossy rules of a pipeline that were not applied, as it does not quantize, or whose changes were left out."""
+    """The lossy rules that were not applied, because the pipeline does not quantize, or whose changes were skipped."""
     rules = {r.name: (r, leaf.name) for leaf in leaves(p) for r in rules_in(leaf) if isinstance(r, Rule)}
     lossy = {name: pass_name for name, (r, pass_name) in rules.items() if r.contract.is_lossy}
     idle = [name for name in lossy if name not in {r.name for r in _quantizing_rules(p)}]
     wrong = [name for name in dict.fromkeys(r.by for r in rejected) if name in lossy]
-    notes = [f"{_of_passes(idle, lossy)} not applied: lossy, and the pipeline does not quantize"] if idle else []
-    notes += [f"changes of {_of_passes(wrong, lossy)} left out: lossy, so that results differ"] if wrong else []
+    notes = [f"{_of_passes(idle, lossy)} not applied: lossy rules need a pipeline that quantizes"] if idle else []
+    notes += [f"changes of {_of_passes(wrong, lossy)} skipped: lossy, so results differ"] if wrong else []
     return [f"{note}; {QUANTIZES}" for note in notes]
 
 
@@ -386,7 +391,7 @@ def _of_passes(names: Sequence[str], passes: Mapping[str, str]) -> str:
 
 
 def _quantizing_rules(p: Pass, *, quantizes: bool = False) -> Iterator[Rule]:
-    """The rules that a pipeline lets quantize."""
+    """Yield the rules that may quantize in a pipeline."""
     quantizes = quantizes or (isinstance(p, Pipeline) and p.quantization is not None)
     if isinstance(p, Pipeline | Fixpoint):
         yield from (r for inner in p.passes for r in _quantizing_rules(inner, quantizes=quantizes))

@@ -1,4 +1,4 @@
-"""Targets: the engines that models are made for, as lists of the operators that they take."""
+"""Targets: the engines for which models are made, as lists of supported operators."""
 
 from __future__ import annotations
 
@@ -37,23 +37,28 @@ from ..support.toml_tables import read_tables
 from .pipeline import Pass
 
 MAX_BYTES = 1 << 20  # of a file with a target
-AXIS_OF_RESULT = frozenset({"ConcatFromSequence", "OneHot"})  # whose `axis` is one of the output
-MIN_PLACES = 40  # letters of the places of a kind, where a reason is long
-MAX_SHOWN, MAX_LENGTH = 5, 120  # the kinds of misfits that a message lists, and the letters of each
+AXIS_OF_RESULT = frozenset({"ConcatFromSequence", "OneHot"})  # their `axis` is an axis of the output
+MIN_PLACES = 40  # letters for the places of a kind, if a reason is long
+MAX_SHOWN, MAX_LENGTH = 5, 120  # the kinds of misfits in a message, and the letters of each
 BY_INPUT = ("dtypes", "ranks")
 DTYPES = frozenset(map(element_type, KNOWN_DTYPES))
-DTYPE_ATTRIBUTES = frozenset({"dtype", "to"})  # the numbers of element types, of which lists have the names
+DTYPE_ATTRIBUTES = frozenset({"dtype", "to"})  # the numbers of element types in these attributes are listed by name
 Facts = Collection[Any] | Mapping[str, Collection[Any]]
 
 
 class Support(Struct, frozen=True, forbid_unknown_fields=True):
-    """A form of an operator that a target takes; all its conditions must hold.
+    """A form of an operator that a target supports; all its conditions must hold.
 
-    `first` and `last` are versions of the opset. `dtypes`, as in ONNX's text (float, float16, int64), and `ranks` are
-    for the first input, or, in a mapping, for inputs by their names in the specification. `constant` names inputs that
-    must be constants where they are given, `omitted` inputs that must not be given. `attributes` has the values that
-    attributes may have, of `to` and `dtype` the names of types; defaults count. `outputs` is the highest number of
-    outputs that are used. `condition` is called with the op, and declines by `require` as a rule does, or by False.
+    Attributes:
+        first, last: opset versions.
+        dtypes: element types in ONNX's notation (float, float16, int64); `ranks`: numbers of dims. Both are of the
+    first
+            input or, in a mapping, of inputs by their names in the specification.
+        constant: names of inputs that must be constant if present; `omitted`: of inputs that must be absent.
+        attributes: the allowed values of attributes, including defaults; for `to` and `dtype`, names of types.
+        outputs: the maximum number of used outputs.
+        condition: a function of the op, which declines by `require`, like a rule, or by returning False.
+
     Raises UsageError for arguments of other types, and for a condition that raises.
 
     Examples:
@@ -78,28 +83,28 @@ class Support(Struct, frozen=True, forbid_unknown_fields=True):
         """Raise UsageError for arguments of other types."""
         by_input = "a list, or lists by the names of inputs"
         for name, kind, wanted in (
-            ("dtypes", str, f"element types as in ('float', 'int64'): {by_input}"),
-            ("ranks", int, f"ranks as in (2, 4): {by_input}"),
-            ("constant", str, "names of inputs as in ('axes',)"),
-            ("omitted", str, "names of inputs as in ('axes',)"),
+            ("dtypes", str, f"element types such as ('float', 'int64'): {by_input}"),
+            ("ranks", int, f"ranks such as (2, 4): {by_input}"),
+            ("constant", str, "names of inputs such as ('axes',)"),
+            ("omitted", str, "names of inputs such as ('axes',)"),
         ):
             given: Any = getattr(self, name)
             lists: Any = given.values() if name in BY_INPUT and hasattr(given, "values") else [given]
             _require(all(_is_list(found, kind) for found in lists), f"{name} takes {wanted}", given)
         values = self.attributes.values() if isinstance(self.attributes, Mapping) else (0,)  # pyright: ignore[reportUnnecessaryIsInstance] - authors may not check types
         is_right = all(_is_list(found, object) for found in values)
-        _require(is_right, "attributes takes lists of values by name as in {'group': (1,)}", self.attributes)
+        _require(is_right, "attributes takes lists of values by name, such as {'group': (1,)}", self.attributes)
         _require(self.condition is None or callable(self.condition), "condition takes a function", self.condition)
         for name, kinds, wanted in (
-            ("first", int, "an opset as in 13"),
-            ("last", int | None, "an opset as in 17"),
-            ("outputs", int | None, "a number of outputs as in 1"),
+            ("first", int, "an opset such as 13"),
+            ("last", int | None, "an opset such as 17"),
+            ("outputs", int | None, "a number of outputs such as 1"),
         ):
             number: Any = getattr(self, name)
             _require(isinstance(number, kinds), f"{name} takes {wanted}", number)
 
     def covers(self, op_type: str, domain: str, version: int, dtypes: Sequence[int]) -> bool:
-        """Whether it may hold of an op with inputs of these types, of which 0 is an unknown one."""
+        """Whether it may apply to an op with inputs of these types; 0 is unknown."""
         if not self.has_opset(version):
             return False
         names = input_names(op_type, domain, version)
@@ -110,7 +115,7 @@ class Support(Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def obstacles(self, op: Op) -> Iterator[str]:
-        """The conditions that do not hold of an op, in words."""
+        """Yield descriptions of the conditions that an op does not satisfy."""
         if not self.has_opset(op.version):
             yield f"opset {op.version}, it takes {_range(self.first, self.last)}"
             return
@@ -127,7 +132,7 @@ class Support(Struct, frozen=True, forbid_unknown_fields=True):
             if value is not None and not any(starmap(_is_same, forms)):
                 yield f"{name} {value}"
         yield from (f"{name} is not constant" for name, v in given if name in self.constant and not v.is_const)
-        yield from (f"{name} is given" for name, _ in given if name in self.omitted)
+        yield from (f"{name} is present" for name, _ in given if name in self.omitted)
         used = sum(not op.graph.is_unused(v) for v in op.outputs)
         if self.outputs is not None and used > self.outputs:
             yield f"{used} outputs"
@@ -143,12 +148,12 @@ class Support(Struct, frozen=True, forbid_unknown_fields=True):
                 raise UsageError(f"the condition of a target on {op.label} fails: {what}") from e
 
     def has_opset(self, version: int) -> bool:
-        """Whether it is of that opset."""
+        """Whether it applies to that opset."""
         return self.first <= version and (self.last is None or version <= self.last)
 
     @property
     def names(self) -> frozenset[str]:
-        """The attributes and inputs of which it says something."""
+        """The attributes and inputs that it restricts."""
         by_input = {*_by_input(self.dtypes, ()), *_by_input(self.ranks, ())} - {""}
         return frozenset((*by_input, *self.attributes, *self.constant, *self.omitted))
 
@@ -170,14 +175,14 @@ def _range(first: int, last: int | None) -> str:
 
 
 def _by_input(facts: Facts, names: Sequence[str]) -> Mapping[str, Collection[Any]]:
-    """The facts about inputs, by their names; the first input of an unknown operator has the number 0."""
+    """The facts about inputs by name; the first input of an unknown operator has the number 0."""
     if isinstance(facts, Mapping):
         return cast("Mapping[str, Collection[Any]]", facts)
     return {names[0] if names else "": facts} if facts else {}
 
 
 def _at(names: Sequence[str], index: int) -> str:
-    """The name of an input; the last one may be repeated."""
+    """The name of an input; the last one may be variadic."""
     return names[min(index, len(names) - 1)] if names else "" if index == 0 else str(index)
 
 
@@ -187,7 +192,7 @@ def _unlike(
     fact: Callable[[Value], Any],
     what: str,
 ) -> Iterator[str]:
-    """The inputs of which another type, or another rank, is said than they have."""
+    """Yield the inputs whose type or rank is not among those allowed."""
     for name, value in given:
         if (wanted := allowed.get(name, allowed.get("") if name == "0" else None)) is None:
             continue
@@ -200,7 +205,7 @@ def _unlike(
 
 
 def _from_front(op: Op, axis: Any) -> Any:
-    """An axis of the first input, counted from the front where the rank is known: -1 of two dims is 1."""
+    """An axis of the first input, as a nonnegative number if the rank is known: -1 of two dims is 1."""
     data = op.input(0)
     shape = None if data is None else data.known_shape
     return axis + len(shape) if isinstance(axis, int) and axis < 0 and shape is not None else axis
@@ -208,12 +213,12 @@ def _from_front(op: Op, axis: Any) -> Any:
 
 def _is_same(value: Any, allowed: Any) -> bool:
     if isinstance(value, float) and isinstance(allowed, int | float):
-        return np.float32(value) == np.float32(allowed)  # as files have it
+        return np.float32(value) == np.float32(allowed)  # as in the file
     return value == (list(cast("tuple[Any, ...]", allowed)) if isinstance(allowed, tuple) else allowed)
 
 
 NEVER = Support(last=0)
-"""An operator that a target does not take.
+"""An operator that a target does not support.
 
 Examples:
     >>> Target("old", operators={"Gelu": NEVER}, others="standard").takes("Gelu", "", 20, [])
@@ -222,10 +227,10 @@ Examples:
 
 
 class Misfit(Struct, frozen=True):
-    """An op that a target does not take, `reason`, and what its `tried` decompositions would still need.
+    """An op that a target does not support, the `reason`, and what its `tried` decompositions would still need.
 
-    `op` is the operator, behind its domain; `place` the name of the node, or of its first output. Both are empty for
-    what is wrong of the whole model.
+    `op` is the operator with its domain; `place` is the name of the node, or of its first output. Both are empty for
+    problems of the whole model.
 
     Examples:
         >>> Target("small", operators={"Add Abs": Support()}).fit(graph).misfits
@@ -239,7 +244,7 @@ class Misfit(Struct, frozen=True):
 
 
 class TargetFit(Struct, frozen=True):
-    """Whether a model is on a target: it is, if there are no `misfits`. As a text, it is short, and `lines` has all.
+    """Whether a model is on a target: it is if there are no `misfits`. Its text is short; `lines` has all.
 
     Examples:
         >>> fit = Target("small", operators={"Add": Support()}).fit(graph)
@@ -253,7 +258,7 @@ class TargetFit(Struct, frozen=True):
     misfits: Sequence[Misfit] = ()
 
     def lines(self, max_length: int | None = None) -> list[str]:
-        """The misfits in words, those alike in one. Places, not reasons, are cut where one is longer than allowed."""
+        """Describe the misfits, combining equal ones. Places, but not reasons, are cut if a line is too long."""
         found: list[str] = []
         kinds = sorted(self.misfits, key=lambda m: (m.op, m.reason, m.tried))
         for (op, reason, tried), alike in groupby(kinds, lambda m: (m.op, m.reason, m.tried)):
@@ -288,19 +293,24 @@ class TargetFit(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True, dict=True):
-    """An engine: the operators that it takes, its opset, and what ops and moving data cost there.
+    """An engine: the operators that it supports, its opset, and its costs of ops and data movement.
 
-    `operators`: by name, as in `Conv`, `com.microsoft.Gelu` or, for several alike, `Add Sub Mul`, the form that is
-    taken, or several forms of which one is enough. `others`: whether the operators that are not listed are taken: none,
-    all of the standard domain, or a function that says so by type, domain, opset and element types of inputs.
-    `opset`: the highest of the standard domain that it reads, to which models are raised as far as all their ops can
-    be; 0: the highest that the installed onnxruntime runs. `source` says where the list is from, with the version.
-
-    `avoided` are operators, or forms of them, that it takes and that no rewrite adds; of other domains none is added
-    that is not listed. `costs` serve the rewrites that trade ops for moved data or for one op with a slow kernel.
-    `decompositions` are rules of its own, for ops that it lacks, which come before others. `last` are passes after the
-    passes of `basic`. `fallback` is the pipeline to use where the result of its own turns out to be slower than the
-    original (`passes run --check-speed`).
+    Attributes:
+        operators: by name, such as `Conv`, `com.microsoft.Gelu` or, for several, `Add Sub Mul`, the supported form, or
+            several alternative forms.
+        others: whether unlisted operators are supported: "none", "standard" for all of the standard domain, or a
+    function
+            of type, domain, opset and element types of inputs.
+        opset: the highest standard opset that it reads, to which models are converted if all their ops can be; 0: the
+            highest that the installed onnxruntime runs.
+        source: where the list is from, with the version.
+        avoided: operators, or forms of them, that it supports but rewrites must not add. Of other domains, unlisted
+    ones are
+            never added.
+        costs: used by rewrites that trade ops for data movement, or for one op with a slow kernel.
+        decompositions: additional rules for ops that it lacks, which precede others.
+        last: passes after those of `basic`.
+        fallback: the pipeline to use if the result is slower than the original (`passes run --check-speed`).
 
     Examples:
         >>> small = Target("small", operators={"Abs Add Max": Support(dtypes=("float",))}, opset=17)
@@ -326,18 +336,18 @@ class Target(Struct, frozen=True, dict=True):
     fallback: str = "basic"
 
     def __post_init__(self) -> None:
-        """Raise UsageError for arguments of other types, names that no opset has, and decompositions of several ops."""
+        """Raise UsageError for arguments of other types, unknown names, and decompositions of several ops."""
         for name, listed in (("operators", self.operators), ("avoided", self.avoided)):
             table: Any = listed if isinstance(listed, Mapping) else {"": None}  # pyright: ignore[reportUnnecessaryIsInstance] - authors may not check types
             for operators, forms in table.items():
                 is_right = isinstance(forms, Support) or (name == "operators" and _is_list(forms, Support))
-                wanted = "forms by operator as in {'Add': Support()}"
+                wanted = "forms by operator, such as {'Add': Support()}"
                 given: Any = {operators: forms} if operators else listed
                 _require(is_right, f"target {self.name}: {name} takes {wanted}", given)
         is_right = callable(self.others) or self.others in {"none", "standard"}
         _require(is_right, f"target {self.name}: others takes 'none', 'standard' or a function", self.others)
         for name, kind, wanted in (
-            ("opset", int, "a number as in 17"),
+            ("opset", int, "a number such as 17"),
             ("costs", CostModel, "a CostModel"),
             ("fallback", str, "the name of a pipeline"),
         ):
@@ -346,9 +356,9 @@ class Target(Struct, frozen=True, dict=True):
         newest = latest_opset_version(ONNX_DOMAIN)
         _require(0 <= self.opset <= newest, f"target {self.name}: opset takes 1 to {newest}, or 0 for any", self.opset)
         if self.name == self.fallback:
-            raise UsageError(f"target {self.name}: a pipeline, its fallback, has that name: give it another one")
+            raise UsageError(f"target {self.name}: its fallback pipeline has the same name: rename the target")
         for name, items, kind, wanted in (
-            ("decompositions", self.decompositions, Rule, "rules, as @rule makes them"),
+            ("decompositions", self.decompositions, Rule, "rules made by @rule"),
             ("last", self.last, Pass, "passes, as RulePass(...)"),
         ):
             _require(_is_list(items, kind), f"target {self.name}: {name} takes a list of {wanted}", items)
@@ -358,25 +368,25 @@ class Target(Struct, frozen=True, dict=True):
                     found = " and ".join("|".join(p.types) for p in ops)
                     raise UsageError(
                         f"target {self.name}: the decomposition {r.name} has {len(ops)} ops in its pattern, {found}; "
-                        "one replaces a single op: several are for a pass in last="
+                        "a decomposition replaces a single op: use a pass in last= for several"
                     )
         self._require_known()
 
     @cached_property
     def forms(self) -> Mapping[str, Sequence[Support]]:
-        """The forms of each operator that is listed."""
+        """The forms of each listed operator."""
         listed = ((names, (f,) if isinstance(f, Support) else tuple(f)) for names, f in self.operators.items())
         return {name: forms for names, forms in listed for name in names.split()}
 
     def takes(self, op_type: str, domain: str, version: int, dtypes: Sequence[int]) -> bool:
-        """Whether it takes an op of that operator, opset of its domain, and element types of inputs, in some form."""
+        """Whether it supports an op with that operator, opset and element types of inputs, in some form."""
         forms = self.forms.get(qualified_op_type(domain, op_type))
         if forms is not None:
             return any(f.covers(op_type, domain, version, dtypes) for f in forms)
         return self.takes_other(op_type, domain, version, dtypes)
 
     def takes_other(self, op_type: str, domain: str, version: int, dtypes: Sequence[int]) -> bool:
-        """Whether it takes an op whose operator is not listed."""
+        """Whether it supports an op whose operator is not listed."""
         if callable(self.others):
             try:
                 return self.others(op_type, domain, version, dtypes)
@@ -395,7 +405,7 @@ class Target(Struct, frozen=True, dict=True):
         return not is_avoided and self.takes(op_type, domain, version, dtypes)
 
     def obstacle(self, op: Op) -> str:
-        """Why it does not take an op, in words; "" if it does."""
+        """Why it does not support an op; "" if it does."""
         forms = self.forms.get(name := qualified_op_type(op.domain, op.type))
         if forms is not None:
             near = [f for f in forms if f.has_opset(op.version)] or forms
@@ -409,7 +419,7 @@ class Target(Struct, frozen=True, dict=True):
         return f"no {name} of {types}" if is_typed and types else f"no {name}"
 
     def fit(self, graph: Graph, tried: Mapping[Op, Sequence[str]] | None = None) -> TargetFit:
-        """Whether a graph is on the target, bodies included; `tried` are decompositions of ops. O(ops)."""
+        """Find the ops of a graph, and of bodies, that the target lacks; `tried` are decompositions of ops. O(ops)."""
         version = graph.opsets.get(ONNX_DOMAIN, 0)
         found = [Misfit("", "", f"opset {version} is above {self.opset}")] if 0 < self.opset < version else []
         for op in (op for g in graph.with_subgraphs() for op in g.sorted_ops()):
@@ -419,7 +429,7 @@ class Target(Struct, frozen=True, dict=True):
         return TargetFit(self.name, found)
 
     def _require_known(self) -> None:
-        """Raise UsageError for a name in the list that no opset has, if onnx knows the domain."""
+        """Raise UsageError for a listed name that exists at no opset, if onnx knows the domain."""
         for name, forms in (*self.forms.items(), *((n, (f,)) for n, f in self.avoided.items())):
             domain, op_type = split_op_type(name)
             for f in forms:
@@ -428,7 +438,7 @@ class Target(Struct, frozen=True, dict=True):
                 facts = _by_input(f.dtypes, ()).values()
                 for dtype in (d for dtypes in facts for d in dtypes if d not in DTYPES):
                     raise UsageError(
-                        f"target {self.name}: {name}: no element type {dtype}{did_you_mean(dtype, DTYPES)}"
+                        f"target {self.name}: {name}: there is no element type {dtype}{did_you_mean(dtype, DTYPES)}"
                     )
 
 
@@ -445,7 +455,7 @@ class _TargetTable(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_target(path: Path) -> Target:
-    """The target in a TOML file, whose keys are fields of Target. Raises UsageError for mistakes in it."""
+    """The target in a TOML file, whose keys are fields of Target. Raises UsageError for errors in it."""
     tables: Mapping[str, Any] = {}
     try:
         tables = read_tables(path, read_text(path, MAX_BYTES))
@@ -467,7 +477,7 @@ def read_target(path: Path) -> Target:
 
 
 def _wrong_entry(tables: Mapping[str, Any]) -> str:
-    """The operators whose form in a file is the first that is none; msgspec does not name them."""
+    """The operators whose form in a file is the first invalid one, because msgspec does not name them."""
     for key in ("operators", "avoided"):
         for names, form in tables.get(key, {}).items() if isinstance(tables.get(key), dict) else ():
             try:

@@ -1,4 +1,4 @@
-"""Transforms: passes that change a model by definition, before verification takes its reference; needed opsets."""
+"""Transforms: passes that intentionally change a model before verification records its reference; supported opsets."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ModelTransform(Protocol):
-    """A named change of the interface, the names or the values of a model, wanted as such.
+    """A named, requested change of a model's interface, names or values.
 
     Transforms run in order when a model is loaded. The transformed model is the original of the run: its interface is
-    preserved, and results are compared with its outputs. A transform must be deterministic, as a run loads its model
-    several times.
+    preserved, and results are compared with its outputs. A transform must be deterministic, because a run loads its
+    model several times.
 
     Examples:
         >>> class ScaleInput:
@@ -55,7 +55,7 @@ class ModelTransform(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TransformPass:
-    """The place of a transform among passes, in registries and pipelines, from which runs take it before they begin."""
+    """Represents a transform among passes, in registries and pipelines; runs apply it before they begin."""
 
     item: ModelTransform
 
@@ -65,7 +65,7 @@ class TransformPass:
         return self.item.name
 
     def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - as passes have
-        """Change nothing, since the transform was made when the model was loaded."""
+        """Change nothing, because the transform was applied when the model was loaded."""
         return 0
 
 
@@ -81,22 +81,22 @@ class SkippedPass(Struct, frozen=True):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.pass_name} left out: {self.reason}"
+        return f"{self.pass_name} skipped: {self.reason}"
 
 
 class RunOpsets(Struct, frozen=True):
-    """The opsets of the standard domain that a model has one after the other, none if it imports none; and in words."""
+    """The standard opsets that a model has successively, empty if it imports none, and a description."""
 
     opsets: tuple[int, ...]
     text: str
 
     @classmethod
     def of(cls, opset: int | None) -> Self:
-        """Those of a model that stays as it is."""
+        """The opset of a model that is not converted."""
         return cls((), "imports no standard one") if opset is None else cls((opset,), f"has {opset}")
 
     def then(self, opset: int, words: str, *, is_first: bool = False) -> Self:
-        """Those of a model that gets another opset; `is_first`: before anything else."""
+        """Add a conversion to another opset; `is_first`: before anything else."""
         return replace(self, opsets=(opset,) if is_first else (*self.opsets, opset), text=f"{self.text} and is {words}")
 
     def misfit(self, name: str, source: str, supported: tuple[int, int] | None) -> SkippedPass | None:

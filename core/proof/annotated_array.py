@@ -1,4 +1,4 @@
-"""Arrays that carry more than their elements through NumPy."""
+"""Arrays with annotations that NumPy's functions propagate."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 
 
 class LostError(Exception):
-    """Raised for an array whose annotation was lost before."""
+    """The annotation of an array was lost."""
 
 
 class AnnotatedArray(np.ndarray[Any, Any]):
-    """An ordinary array for all code that reads it. Subclasses say what NumPy's functions do with its annotation."""
+    """An array that other code reads like an ordinary one. Subclasses define what NumPy does with its annotation."""
 
     def lose(self) -> None:
-        """Remove the annotation, which is no longer right."""
+        """Remove the annotation, because it is no longer valid."""
         raise NotImplementedError
 
     def __array_finalize__(self, obj: object) -> None:
-        """Make an array without annotation."""
+        """Create an array without annotation."""
         self.lose()
 
     def __iter__(self) -> Iterator[Any]:
@@ -35,11 +35,11 @@ class AnnotatedArray(np.ndarray[Any, Any]):
         return self.transpose()
 
     def __reduce__(self) -> Any:
-        """The elements alone, for another process."""
+        """Pickle only the elements."""
         return plain(self).copy().__reduce__()
 
     def item(self, *args: Any) -> Any:
-        """One element as a plain number, which carries nothing."""
+        """One element as a plain number without annotation."""
         return plain(self).item(*args)
 
     def reshape(self, *shape: Any, **_: Any) -> Any:
@@ -63,7 +63,7 @@ for _name in (
 
 
 def annotated_arrays(value: Any) -> Iterator[AnnotatedArray]:
-    """The annotated arrays in nested arguments."""
+    """Yield the annotated arrays in nested arguments."""
     if isinstance(value, AnnotatedArray):
         yield value
     elif isinstance(value, tuple | list | dict):
@@ -74,7 +74,7 @@ def annotated_arrays(value: Any) -> Iterator[AnnotatedArray]:
 
 @contextmanager
 def losing_what_is_written(arguments: Any) -> Generator[None]:
-    """Remove the annotations of the arrays in nested arguments to which a function writes."""
+    """Remove the annotations of arrays to which a function writes."""
     arrays = [a for a in annotated_arrays(arguments) if a.flags.writeable]
     before = [plain(a).copy() for a in arrays]
     yield
@@ -84,7 +84,7 @@ def losing_what_is_written(arguments: Any) -> Generator[None]:
 
 
 def plain(value: Any) -> Any:
-    """A value with its annotated arrays as plain ones, also in tuples and lists."""
+    """Convert annotated arrays to plain ones, including those in tuples and lists."""
     if isinstance(value, AnnotatedArray):
         return value.view(np.ndarray)
     if isinstance(value, tuple):

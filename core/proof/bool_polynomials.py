@@ -1,7 +1,7 @@
-"""Obligations with numbers in place of bools: logic is computed by polynomials that agree with it at 0 and 1.
+"""Obligations with numbers instead of bools: logic is computed by polynomials that agree with it at 0 and 1.
 
-Polynomials that are equal for all numbers are so for 0 and 1. Those of `a` and of `a and a` are not equal, so that not
-each equation of logic is shown in this way.
+Polynomials that are equal for all numbers are equal for 0 and 1. Those of `a` and `a and a` differ, so not every
+identity of logic can be proved in this way.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .obligation import Fragment, NotApplicable, Obligation
 
 ONE = "1 (number)"
 Emit = Callable[..., str]
-"""Adds a node of an operator with inputs, and gives the name of its output."""
+"""Adds a node of an operator with inputs, and returns the name of its output."""
 
 
 def with_numbers(obligation: Obligation) -> Obligation:
-    """The obligation with floats in place of inputs of bools. Raises NotApplicable where there is no polynomial."""
+    """Replace bool inputs by floats. Raises NotApplicable if there is no polynomial."""
     inputs = tuple(structs.replace(i, dtype=FLOAT) if i.dtype == TensorProto.BOOL else i for i in obligation.inputs)
     before, after = (_Numbers(f.model, f.element_types).fragment(f) for f in obligation.fragments)
     return replace(obligation, before=before, after=after, inputs=inputs)
@@ -36,7 +36,7 @@ FLOAT = TensorProto.FLOAT
 
 @dataclass(slots=True)
 class _Numbers:
-    """A model that is rewritten node by node: `numbers` are the bools that are numbers in `made`."""
+    """A model that is rewritten node by node; `numbers` are the bools that are numbers in `made`."""
 
     model: onnx.ModelProto
     types: Mapping[str, int]
@@ -45,7 +45,7 @@ class _Numbers:
     cast: dict[str, str] = field(default_factory=dict[str, str])
 
     def fragment(self, fragment: Fragment) -> Fragment:
-        """The fragment with polynomials for logic. Raises NotApplicable."""
+        """Rewrite the logic of a fragment to polynomials. Raises NotApplicable."""
         found = copy_without(self.model)
         for given in found.graph.input:
             if given.type.tensor_type.elem_type == TensorProto.BOOL:
@@ -59,7 +59,7 @@ class _Numbers:
         return replace(fragment, model=found)
 
     def add(self, node: onnx.NodeProto) -> None:
-        """Add what computes the outputs of a node."""
+        """Add the computation of a node's outputs."""
         if self.numbers.isdisjoint(names_in(node)) or node.op_type in READS_SHAPE:
             self.made.append(node)
         elif node.domain not in ("", "ai.onnx") or has_subgraphs(node):
@@ -75,7 +75,7 @@ class _Numbers:
             self.move(node)
 
     def emit(self, op_type: str, *inputs: str, output: str = "") -> str:
-        """Add a node, and give the name of its output."""
+        """Add a node; return the name of its output."""
         output = output or f"number {len(self.made)}"
         self.made.append(helper.make_node(op_type, list(inputs), [output]))
         return output
@@ -107,10 +107,10 @@ class _Numbers:
             self.numbers.add(node.output[0])
 
     def convert(self, node: onnx.NodeProto) -> None:
-        """A Cast of a bool changes no number; to integers it has to be one."""
+        """A Cast of a bool keeps the number; a cast to integers is not supported."""
         to = next(a.i for a in node.attribute if a.name == "to")
         if to not in FLOATS | {TensorProto.BOOL}:
-            raise NotApplicable("a Cast of bools gives integers")
+            raise NotApplicable("a Cast converts bools to integers")
         self.emit("Identity", node.input[0], output=node.output[0])
         if to == TensorProto.BOOL:
             self.numbers.add(node.output[0])

@@ -1,7 +1,7 @@
-"""Values that both fragments of an obligation compute alike, which become its inputs.
+"""Values that both fragments of an obligation compute identically, which become its inputs.
 
-What holds for any numbers in their place holds for those that are computed. So a large product that stands in both is
-not evaluated, and a proof for one layer is one for each other layer with the same shapes, whatever its weights.
+What holds for any numbers in place of these values also holds for the computed ones. A large product that is in both
+fragments is therefore not evaluated, and a proof for one layer applies to other layers with the same shapes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .obligation_queries import RANDOM_OPS
 from .traced_array import leaves_of
 
 CutType = Callable[[str], InputType | None]
-"""The type of a value of the original as an input; None for one that is not cut."""
+"""The type of an input that replaces a value of the original; None if it is not replaced."""
 
 
 @dataclass(slots=True)
 class _Numbers:
-    """Numbers of the values of both fragments, equal where they are computed alike of equal values."""
+    """Numbers of the values in both fragments; equal if computed identically from equal values."""
 
     known: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
 
@@ -33,7 +33,7 @@ class _Numbers:
         return self.known.setdefault(key, len(self.known))
 
     def values(self, fragment: Fragment) -> dict[str, int]:
-        """The number of each value of a fragment."""
+        """The number of each value in a fragment."""
         graph = fragment.model.graph
         found = {"": -1} | {i.name: self.of("input", i.name) for i in graph.input}
         for tensor in graph.initializer:
@@ -60,7 +60,7 @@ def _attribute(attribute: AttributeProto) -> bytes:
 
 
 def without_common_parts(obligation: Obligation, cut_type: CutType) -> Obligation:
-    """The obligation with the largest values that both fragments compute alike as inputs, where `cut_type` has one."""
+    """Replace the largest values that both fragments compute identically by inputs, if `cut_type` returns a type."""
     numbers = _Numbers()
     before, after = map(numbers.values, obligation.fragments)
     inputs = {i.name for i in obligation.inputs}
@@ -75,7 +75,7 @@ def without_common_parts(obligation: Obligation, cut_type: CutType) -> Obligatio
 
 
 def with_inputs(obligation: Obligation, before: Fragment, after: Fragment, more: Iterable[InputType]) -> Obligation:
-    """An obligation about other fragments, with the inputs that they read, of its own and of `more`."""
+    """An obligation for other fragments, with the inputs that they read, from its own and from `more`."""
     read = [set(names_read(f)) for f in (before, after)]
     inputs = {i.name: i for i in (*more, *obligation.inputs)}
     for fragment, names in zip((before, after), read, strict=True):
@@ -91,7 +91,7 @@ def _value_info(given: InputType) -> onnx.ValueInfoProto:
 
 
 def names_read(fragment: Fragment) -> Iterator[str]:
-    """The names that the nodes of a fragment read, and the leaves of its computed constants."""
+    """Yield the names that a fragment's nodes read, and the leaves of its computed constants."""
     graph = fragment.model.graph
     yield from (name for node in graph.node for name in read_names(node))
     yield from (o.name for o in graph.output)
@@ -99,7 +99,7 @@ def names_read(fragment: Fragment) -> Iterator[str]:
 
 
 def _cut(fragment: Fragment, numbers: Mapping[str, int], cut: Mapping[int, InputType]) -> Fragment:
-    """A fragment that reads inputs where it computed cut values."""
+    """A fragment that reads inputs instead of computing the cut values."""
     graph = fragment.model.graph
     producers = {o: place for place, node in enumerate(graph.node) for o in node.output if o}
     new = {name: cut[n].name for name, n in numbers.items() if n in cut}

@@ -14,13 +14,13 @@ from ..serialization.proto_queries import has_subgraphs
 from .obligation import NotApplicable
 
 ELEMENTWISE = ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | {"DequantizeLinear", "QuantizeLinear"}
-"""Operators whose elements depend on those at the same place; quantization by constant scales among them."""
+"""Operators whose elements depend on those at the same position, including quantization by constant scales."""
 PERMUTATIONS = ops_with(Trait.PERMUTES)
 READS_SHAPE = ops_with(Trait.READS_SHAPE)
 
 
 class Dependence(IntEnum):
-    """The elements of the input on which each element of a value depends."""
+    """The input elements on which each element of a value depends."""
 
     NONE = 0
     SAME_PLACE = 1
@@ -28,9 +28,9 @@ class Dependence(IntEnum):
 
 
 def require_single_dependence(model: onnx.ModelProto, name: str) -> bool:
-    """Raise NotApplicable unless each element of the outputs depends on at most one element of the input `name`.
+    """Raise NotApplicable unless each output element depends on at most one element of the input `name`.
 
-    Returns whether all places matter alike: each element of the input reaches an output, by one function of it.
+    Returns whether all positions are equivalent: each input element reaches an output through the same function.
     """
     constants = {t.name: max(1, *t.dims) if t.dims else 1 for t in model.graph.initializer}
     found = dict.fromkeys(constants, Dependence.NONE) | {name: Dependence.SAME_PLACE}
@@ -50,7 +50,7 @@ def _sizes_read_by_elementwise(model: onnx.ModelProto, constants: Mapping[str, i
 
 
 def _of_node(node: onnx.NodeProto, found: Mapping[str, Dependence], constants: Mapping[str, int]) -> Dependence:
-    """The dependence of the outputs of a node. Raises NotApplicable."""
+    """The dependence of a node's outputs. Raises NotApplicable."""
     given = [found.get(i, Dependence.NONE) for i in node.input]
     varying = [g for g in given if g is not Dependence.NONE]
     if not varying or node.op_type in READS_SHAPE:

@@ -1,6 +1,6 @@
-"""Comparison of fragments where an extent of the inputs is 0: by numbers, as the field has no infinite ones.
+"""Comparison of fragments with an extent of 0 by numbers, because the field has no infinities.
 
-A reduction, a product or a padding makes numbers of no elements: a maximum of none is the lowest number of its type.
+A reduction, product or padding can make numbers from no elements: the maximum of none is the lowest number of its type.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from .float_rounding import HALF, drawn_feeds, holds, of_scale
 from .obligation import NotApplicable, Obligation
 
 OF_ELEMENTS = ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | (MOVING - {"Pad"})
-"""Operators that give no elements where they are given none."""
-SEEDS = 2  # for which other inputs are drawn
+"""Operators that return no elements for no elements."""
+SEEDS = 2  # for which other inputs are generated
 OTHER_EXTENT = 2
 AGREEMENT = 1e-6
 DIFFERS = "it differs where an extent is 0"
 
 
 def require_equal_when_empty(obligation: Obligation) -> None:
-    """Raise NotApplicable for fragments that give different numbers where the extent of one symbol is 0.
+    """Raise NotApplicable if fragments return different numbers when the extent of one symbol is 0.
 
-    Says nothing of sizes at which either fragment is not evaluated, nor where symbols have sizes of runs alone.
+    Sizes at which a fragment cannot be evaluated are ignored, as are symbols that only have sizes from runs.
     """
     if obligation.runs or obligation.unsaid or all(n.op_type in OF_ELEMENTS for n in obligation.nodes):
         return
@@ -50,7 +50,7 @@ def require_equal_when_empty(obligation: Obligation) -> None:
 
 
 def is_same(before: Any, after: Any) -> bool:
-    """Whether all elements are equal, but for rounding, and where the original has no number."""
+    """Whether all elements are equal, except for rounding and where the original has no number."""
     if isinstance(before, list) or np.shape(before) != np.shape(after):
         return isinstance(before, list)
     if np.asarray(before).dtype.kind != "f":

@@ -1,8 +1,8 @@
-"""Exactness by exhaustion: both models in onnxruntime on every number of a type of 8, 16 or 32 bits.
+"""Proof of exactness by exhaustion: both models run in onnxruntime on every number of an 8-, 16- or 32-bit type.
 
-A rule that promises equal bits is tried on every integer of up to 16 bits, or every float16, at which its own
-replacement is made, if each output element depends on one element of a single input. NaN equals NaN. Inputs of one
-bool beside it, such as conditions of an If, have every combination of values.
+A rule that promises equal bits is tested on every integer of up to 16 bits, or every float16, for which its replacement
+is made, if each output element depends on one element of a single input. NaN equals NaN. Additional inputs of one bool,
+such as conditions of an If, take all combinations of values.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from .obligation import (
 from .verdict import ProofVerdict, Technique, unknown
 
 FLOAT16_ELEMENTS, FLOAT32_ELEMENTS = 1 << 12, 1 << 22
-"""Elements of an input whose dims are free."""
+"""Elements of an input with free dims."""
 CASTS = frozenset({"Cast", "CastLike"})
 SMALL_INTEGERS = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16})
 MIN_FLOAT32_ELEMENTS = 1 << 12
 SECONDS = 120.0
 FLOAT32_SECONDS = 3600.0
-MAX_BOOLS = 4  # inputs of one bool, of which every combination is tried
+MAX_BOOLS = 4  # inputs of one bool; all their combinations are tested
 Bools = Mapping[str, np.ndarray]
 
 
 @dataclass(slots=True)
 class Exhaustion:
-    """Runs models on every float16, and on every float32 with `float32`, which takes minutes; in a worker process."""
+    """Runs models on every float16, and with `float32` on every float32, which takes minutes; in a worker process."""
 
     float32: bool = False
     _process: WorkerProcess[ExhaustionWorker] = field(init=False)
@@ -58,12 +58,12 @@ class Exhaustion:
         self._process = WorkerProcess(module_command(f"{__name__}_worker"), SECONDS)
 
     def prove(self, obligation: Obligation) -> list[ProofVerdict]:
-        """The verdict on an obligation. Raises NotApplicable."""
+        """Prove an obligation. Raises NotApplicable."""
         if not promises_bits(obligation.contract):
             raise NotApplicable("its contract does not promise equal bits")
         bools = [i for i in obligation.inputs if i.dtype == TensorProto.BOOL and all(d == 1 for d in i.dims)]
         if len(bools) > MAX_BOOLS:
-            raise NotApplicable(f"it has more than {MAX_BOOLS} bools for inputs")
+            raise NotApplicable(f"more than {MAX_BOOLS} of its inputs are bools")
         found: list[ProofVerdict] = []
         for values in product((False, True), repeat=len(bools)):
             given = {i.name: np.full(i.shape({}), v) for i, v in zip(bools, values, strict=True)}
@@ -78,7 +78,7 @@ class Exhaustion:
         return [ProofVerdict(Guarantee.EXACT, Technique.EXHAUSTION, tuple(dict.fromkeys(words)))]
 
     def _prove_numbers(self, obligation: Obligation) -> list[ProofVerdict]:
-        """The verdict on an obligation of one input."""
+        """Prove an obligation with one input."""
         dtype = _input_of(obligation).dtype
         if dtype in SMALL_INTEGERS:
             return [self._judge(obligation, dtype)]
@@ -92,8 +92,8 @@ class Exhaustion:
         before, after = (require_single_dependence(m, given.name) for m in models)
         is_uniform = before and after
         if dtype == TensorProto.FLOAT and not is_uniform:
-            raise NotApplicable("every float32 at every place takes too many runs")
-        reason = "no sizes at which the first model runs"
+            raise NotApplicable("every float32 at every position takes too many runs")
+        reason = "the first model runs at no sizes that were tried"
         beside = [given.shape(sizes) for sizes in beside_limits(obligation)]
         for shape in (*beside, *_shapes(obligation, given, dtype, is_uniform=is_uniform)):
             request = NumbersRequest(
@@ -117,7 +117,7 @@ class Exhaustion:
 
 
 def _with_bools(obligation: Obligation, bools: Bools) -> Obligation:
-    """The obligation with values for these inputs, also where it is retyped."""
+    """The obligation with values for these inputs, also if it is retyped."""
     if not bools:
         return obligation
 
@@ -131,7 +131,7 @@ def _with_bools(obligation: Obligation, bools: Bools) -> Obligation:
 
 
 def _with_chosen_branches(fragment: Fragment, bools: Bools) -> Fragment:
-    """The fragment with constants for these inputs, and the branch that they choose in place of an If on one."""
+    """Replace these inputs by constants, and each If on one of them by the chosen branch."""
     model = copy_without(fragment.model)
     graph = model.graph
     inputs = [i for i in graph.input if i.name not in bools]
@@ -156,11 +156,11 @@ def _with_chosen_branches(fragment: Fragment, bools: Bools) -> Fragment:
 
 
 def _input_of(obligation: Obligation) -> InputType:
-    """The only input. Raises NotApplicable if there are several, or it has another type."""
+    """The only input. Raises NotApplicable if there are several, or if its type is not supported."""
     if len(obligation.inputs) != 1:
         raise NotApplicable("it has several inputs" if obligation.inputs else "it has no input")
     if obligation.inputs[0].dtype not in {TensorProto.FLOAT, TensorProto.FLOAT16, *SMALL_INTEGERS}:
-        raise NotApplicable("its input is no float32 or float16, nor an integer of up to 16 bits")
+        raise NotApplicable("its input is neither float32 nor float16 nor an integer of up to 16 bits")
     return obligation.inputs[0]
 
 
@@ -169,16 +169,16 @@ def _retyped(obligation: Obligation, dtype: int) -> Obligation:
     if _input_of(obligation).dtype == dtype:
         return obligation
     if any(n.op_type in CASTS for n in obligation.nodes):
-        raise NotApplicable("a Cast of float32 rounds otherwise than one of float16")
+        raise NotApplicable("a Cast rounds float32 differently from float16")
     found = obligation.retyped(dtype, NO_FACTORS) if obligation.retyped is not None else None
     if found is None:
-        raise NotApplicable("the rule does not fire at float16")
+        raise NotApplicable("the rule does not fire for float16")
     _input_of(found)
     return replace(found, visits=obligation.visits)
 
 
 def _shapes(obligation: Obligation, given: InputType, dtype: int, *, is_uniform: bool) -> Iterator[tuple[int, ...]]:
-    """Shapes to try: large ones first if all places matter alike, since few runs then hold all numbers."""
+    """Shapes to try: large ones first if all positions are equivalent, because few runs then contain all numbers."""
     if is_uniform and obligation.symbols:
         elements = FLOAT32_ELEMENTS if dtype == TensorProto.FLOAT else FLOAT16_ELEMENTS
         yield from _large_shapes(obligation, given, elements)
@@ -191,7 +191,7 @@ def _shapes(obligation: Obligation, given: InputType, dtype: int, *, is_uniform:
 
 
 def _large_shapes(obligation: Obligation, given: InputType, elements: int) -> Iterator[tuple[int, ...]]:
-    """Shapes of about so many elements, by one symbol after another."""
+    """Yield shapes with about this number of elements, enlarging one symbol after another."""
     for name in obligation.symbols:
         sizes = dict.fromkeys(obligation.symbols, 2) | {name: 1}
         yield given.shape(sizes | {name: max(1, elements // max(1, prod(given.shape(sizes))))})
@@ -201,7 +201,7 @@ def _verdict(given: InputType, difference: NumbersDifference | None, dtype: int)
     name = helper.tensor_dtype_to_np_dtype(dtype).name
     if difference is None:
         return ProofVerdict(Guarantee.EXACT, Technique.EXHAUSTION, (f"every {name}",))
-    if name == "float16":  # in which onnxruntime computes with 32 bits between ops: no contract promises equal bits
+    if name == "float16":  # onnxruntime keeps 32 bits between float16 ops, so no contract promises equal bits
         return unknown(f"on float16, {difference.reason}", Technique.EXHAUSTION)
     shown = {given.name: difference.counterexample}
     return ProofVerdict(Guarantee.REFUTED, Technique.EXHAUSTION, reason=difference.reason, counterexample=shown)

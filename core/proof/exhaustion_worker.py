@@ -1,4 +1,4 @@
-"""Worker that runs two models on every number of a type."""
+"""Worker that compares two models on every number of a type."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Array = np.ndarray[Any, Any]
 
 
 class NumbersRequest(Struct, frozen=True):
-    """Two serialized models, and their input of the `dtype` and `shape` that gets all numbers.
+    """Two serialized models, and their input with `dtype` and `shape` that takes all numbers.
 
-    Each number is at one place of the input at least, or at `every_place`.
+    Each number is at one position of the input at least, or at `every_place`.
     """
 
     models: tuple[bytes, bytes]
@@ -35,7 +35,7 @@ class NumbersRequest(Struct, frozen=True):
 
 
 class NumbersDifference(Struct, frozen=True):
-    """The input with the first numbers on which two models differ, and the difference in words."""
+    """The input with the first numbers on which two models differ, and a description of the difference."""
 
     counterexample: Array
     reason: str
@@ -45,24 +45,24 @@ class ExhaustionWorker:
     """Comparisons in this process."""
 
     def compare(self, request: NumbersRequest) -> NumbersDifference | None:
-        """The difference of two models, None for none. Raises EvaluationError and ModelError.
+        """The difference of two models, or None. Raises EvaluationError and ModelError.
 
-        onnxruntime computes halves with 32 bits between ops. They are therefore rounded after each op, too, where
-        ONNX's reference evaluator has both models, each number at one place.
+        onnxruntime keeps 32 bits between float16 ops. Results are therefore also compared with rounding after each op,
+        if ONNX's reference evaluator supports both models, with each number at one position.
         """
         config = SessionConfig(intra_op_threads=1)
         pair = [LoadedModel(m, config) for m in request.models]
         pair[0].run(request.outputs, {request.name: np.zeros(request.shape, request.dtype)})
         shown = difference_of(pair, request)
         if shown is None and request.dtype == "float16":
-            with suppress(EvaluationError, ModelError):  # an operator that it lacks
+            with suppress(EvaluationError, ModelError):  # it lacks an operator
                 reference = [OnnxReference(m) for m in request.models]
                 shown = difference_of(reference, replace(request, every_place=False))
         return shown
 
 
 def difference_of(pair: Sequence[LoadedModel | OnnxReference], request: NumbersRequest) -> NumbersDifference | None:
-    """The first difference of two models in their bits. Raises EvaluationError."""
+    """The first difference between the bits of two models. Raises EvaluationError."""
     names, bits = request.outputs, np.dtype(request.dtype).itemsize * 8
     for numbers in numbers_of(bits, int(np.prod(request.shape)), every_place=request.every_place):
         given = {request.name: numbers.view(request.dtype).reshape(request.shape)}
@@ -78,7 +78,7 @@ def difference_of(pair: Sequence[LoadedModel | OnnxReference], request: NumbersR
 
 
 def numbers_of(bits: int, count: int, *, every_place: bool) -> Iterator[Array]:
-    """Arrays of so many numbers, as bits, that hold every number once, or each at every place; one of no numbers."""
+    """Yield arrays of `count` numbers, as bits, with every number once, or at every position; an empty one for 0."""
     dtype, total = np.dtype(f"uint{bits}"), 1 << bits if count else 1
     step = 1 if every_place else max(count, 1)
     places = np.arange(count, dtype=np.uint64)

@@ -1,8 +1,8 @@
-"""Limits of extents: the sizes of symbols beside which a fragment decides otherwise, and both sides of each.
+"""Limits of extents: the sizes of symbols at which the decisions of a fragment change, with both sides of each limit.
 
-Operators that compare, cut, round, repeat or stride do so by extents, or by numbers that follow from them. Their form
-at one set of sizes is the set of outcomes of all of them. Limits are the sizes at which that changes: they are
-bracketed by a ladder of sizes, which contains the constants of the fragments, and then bisected.
+Operators that compare, crop, round, repeat or stride do so by extents, or by numbers that follow from them. The form
+at given sizes is the set of outcomes of all of them. Limits are the sizes at which the form changes; they are bracketed
+by a ladder of sizes, which contains the constants of the fragments, and then bisected.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Numbers = tuple[tuple[tuple[int, ...], bytes], ...]
 """The shapes and the first bytes of arrays."""
 SMALL = (0, 1, 2, 3)
 LADDER = (*SMALL, 4, 5, 8, 9, 16, 17, 33, 64, 129, 256, 512, 1024, 2048, 4100, 1 << 14, 1 << 17, 1 << 20)
-OTHER_SIZE = 2  # of symbols that stay
-MAX_SIDES = 8  # sizes of a symbol beside its limits that are combined with sizes of others
+OTHER_SIZE = 2  # of symbols that are not varied
+MAX_SIDES = 8  # sizes of a symbol near its limits that are combined with sizes of other symbols
 MAX_DIRECTIONS = 3  # symbols that are varied alone
-CROSSED_SIZE = 17  # of symbols that stay while one is varied once more
+CROSSED_SIZE = 17  # of symbols that are not varied, when one symbol is varied again
 MAX_OTHERS, MAX_CROSSED = 6, 1 << 12  # numbers that are such sizes, too, and the largest one
-MAX_WORK = 1 << 16  # elements that one evaluation reads, and 2^10 for each op; more beside a number of a fragment
+MAX_WORK = 1 << 16  # elements that one evaluation reads, plus 2^10 for each op; more near a number of a fragment
 MAX_WORK_BESIDE, MAX_TOTAL_WORK = 1 << 23, 1 << 24
-MAX_CONSTANTS = 12  # numbers beside which the ladder has steps
+MAX_CONSTANTS = 12  # numbers near which the ladder has steps
 MAX_LISTED = 64  # elements of a constant whose numbers are limits
 MAX_LIMIT = 1 << 20
 MAX_ARRAY = 1 << 48  # elements of an input of which no number is read
@@ -52,15 +52,15 @@ OP_WORK = 1 << 10
 
 
 def with_visits(obligation: Obligation) -> Obligation:
-    """The obligation with the sizes beside its limits.
+    """The obligation with the sizes near its limits.
 
-    Raises NotApplicable where these are too many, and for fragments that differ where an extent is 0.
+    Raises NotApplicable if there are too many, and for fragments that differ if an extent is 0.
     """
     return obligation if obligation.visits is not None else replace(obligation, visits=visits_of(obligation))
 
 
 def visits_of(obligation: Obligation) -> Visits:
-    """The sizes beside the limits of an obligation. Raises NotApplicable where these are too many."""
+    """The sizes near the limits of an obligation. Raises NotApplicable if there are too many."""
     symbols = obligation.symbols
     if not symbols:
         return Visits()
@@ -85,7 +85,7 @@ def visits_of(obligation: Obligation) -> Visits:
 
 
 def require_forms_of_runs(obligation: Obligation, search: LimitSearch) -> None:
-    """Raise NotApplicable if a fragment has forms, at any sizes of symbols that are not independent, but in no run."""
+    """Raise NotApplicable if dependent symbols have sizes at which a fragment has a form that occurs in no run."""
     symbols = obligation.symbols
     seen = {search.form_at({s: run[s] for s in symbols}) for run in obligation.runs if run.keys() >= set(symbols)}
     first = max((n for run in obligation.runs for n in run.values()), default=1)
@@ -106,19 +106,19 @@ def directions(symbols: Sequence[str]) -> Iterator[Callable[[int], Sizes]]:
 
 
 def ladder_of(watched: Sequence[Watched]) -> list[int]:
-    """Sizes in ascending order, among them those beside the numbers from which decisions follow."""
+    """Sizes in ascending order, including those near the numbers on which decisions depend."""
     beside = {n + side for n in numbers_of_decisions(watched) for side in (-1, 0, 1, 2)}
     return sorted({*LADDER, *(n for n in beside if n > 0)})
 
 
 def beside_numbers(watched: Sequence[Watched]) -> list[int]:
-    """Sizes at which symbols stay: the numbers from which decisions follow, larger ones, and one more."""
+    """Sizes of symbols that are not varied: numbers on which decisions depend, larger ones, and one more."""
     numbers = [n for n in numbers_of_decisions(watched) if n <= MAX_CROSSED][:MAX_OTHERS]
     return sorted({CROSSED_SIZE, *numbers, *(n + 2 for n in numbers)})
 
 
 def numbers_of_decisions(watched: Sequence[Watched]) -> list[int]:
-    """Numbers from which decisions follow, as sizes."""
+    """Numbers on which decisions depend, as sizes."""
     numbers: dict[int, None] = {}
     for one in watched:
         nodes = [*all_nodes(n.node for n in one.order.nodes), *(n for n, _ in one.deciding)]
@@ -144,7 +144,7 @@ def _numbers_in(array: Array) -> Iterator[int]:
 
 
 def _as_limits(number: float) -> Iterator[int]:
-    """The whole numbers that a constant may limit an extent to: itself, or its inverse as a factor."""
+    """Yield the whole numbers to which a constant may limit an extent: itself, or its inverse if it is a factor."""
     if np.isfinite(number) and 1 < abs(number) <= MAX_LIMIT:
         yield int(abs(number))
     elif 0 < abs(number) < 1 and 1 / abs(number) <= MAX_LIMIT:
@@ -153,23 +153,23 @@ def _as_limits(number: float) -> Iterator[int]:
 
 @dataclass(slots=True)
 class Watched:
-    """The part of a fragment from which its decisions by extents follow."""
+    """The part of a fragment that determines its decisions by extents."""
 
     obligation: Obligation
     model: onnx.ModelProto
     order: EvaluationOrder
     constants: Mapping[str, Array]
     deciding: Sequence[tuple[onnx.NodeProto, Sequence[str]]]
-    """The deciding nodes, and the inputs by which they do."""
+    """The deciding nodes, and the inputs that determine their decisions."""
     inner: frozenset[tuple[str, ...]]
     """The outputs of nodes in bodies that may decide."""
     read: frozenset[str]
-    """The inputs whose numbers are read, and not their shapes alone."""
+    """The inputs whose numbers are read, rather than only their shapes."""
     work: int = 0
     total_work: int = 0
     outcomes: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
     numbers: dict[Hashable, Numbers] = field(default_factory=dict[Hashable, Numbers])
-    """Those by which nodes outside of bodies decide."""
+    """The inputs that determine the decisions of nodes outside of bodies."""
 
     @classmethod
     def of(cls, obligation: Obligation, fragment: Fragment) -> Watched | None:
@@ -198,12 +198,12 @@ class Watched:
 
     @property
     def decides_by_small_numbers(self) -> bool:
-        """Whether extents, sums and products of them, are compared with -1, 0 and 1 alone."""
+        """Whether extents, and sums and products of them, are only compared with -1, 0 and 1."""
         nodes = [n.node.op_type for n in self.order.nodes]
         return LESSENING.isdisjoint(nodes) and all(n.op_type in BY_SMALL_NUMBERS for n, _ in self.deciding)
 
     def decides_by_extents(self) -> bool:
-        """Whether a node does not decide by the same numbers at all sizes; others are left out from now on."""
+        """Whether some node decides by numbers that differ between sizes; others are ignored from now on."""
         symbols = self.obligation.symbols
         seen: list[Mapping[Hashable, Numbers]] = []
         for step in (0, 0, 2):
@@ -216,7 +216,7 @@ class Watched:
         return bool(self.deciding)
 
     def decides_by_several_symbols(self) -> bool:
-        """Whether a number by which a node decides, other than whether it is small, depends on more than one symbol."""
+        """Whether a number that determines a decision, apart from being small, depends on more than one symbol."""
         symbols = self.obligation.symbols[:MAX_DIRECTIONS]
         if len(symbols) < 2 or self.inner:
             return len(symbols) > 1
@@ -231,14 +231,14 @@ class Watched:
         return any(n > 1 for n in depending.values())
 
     def _numbers_at(self, sizes: Sizes) -> Mapping[Hashable, Numbers] | None:
-        """The numbers by which nodes decide other than whether they are small; None where the fragment does not run."""
+        """The numbers that determine decisions, except whether they are small; None if the fragment does not run."""
         small = {tuple(n.output) for n, _ in self.deciding if n.op_type in BY_SMALL_NUMBERS}
         if self.form_at(sizes) in (None, TOO_LARGE):
             return None
         return {k: n for k, n in self.numbers.items() if k not in small}
 
     def form_at(self, sizes: Sizes) -> Form | None:
-        """The outcomes of all decisions; None where the fragment does not run at these sizes, or TOO_LARGE."""
+        """The outcomes of all decisions; None if the fragment does not run at these sizes, or TOO_LARGE."""
         if self.total_work > MAX_TOTAL_WORK:
             return TOO_LARGE
         self.work, self.outcomes, self.numbers = 0, {}, {}
@@ -260,7 +260,7 @@ class Watched:
         return frozenset((k, tuple(v)) for k, v in self.outcomes.items())
 
     def _feed(self, name: str, dtype: int, shape: tuple[int, ...]) -> Array:
-        """Numbers of an input, a few of which are repeated; zeros that take no memory where they are not read."""
+        """Numbers for an input, a few of which are repeated; zeros that use no memory if they are not read."""
         if prod(shape) > MAX_ARRAY:
             raise TooMuchWork
         wanted = np.dtype(np.float64) if dtype in FLOATS else helper.tensor_dtype_to_np_dtype(dtype)
@@ -270,7 +270,7 @@ class Watched:
         return np.resize(block.astype(wanted), shape)
 
     def _observe(self, node: onnx.NodeProto, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> None:
-        """Count the work of an op, and note the outcomes of one in a body. Raises TooMuchWork."""
+        """Count the work of an op, and record the outcomes of one in a body. Raises TooMuchWork."""
         elements = 0
         if node.op_type not in SHAPE_READERS:
             elements = sum(a.size for a in inputs if isinstance(a, np.ndarray))
@@ -294,14 +294,14 @@ class Watched:
 
 
 class TooMuchWork(EvaluationError):
-    """Raised at sizes at which an evaluation takes too long."""
+    """Raised for sizes at which an evaluation takes too long."""
 
 
 TOO_LARGE = "too large"
 
 
 def numbers_of(node: onnx.NodeProto, arrays: Sequence[Array]) -> Numbers:
-    """The numbers by which a node decides: the extents that it cuts, and its inputs, in part if these are long."""
+    """The numbers that determine a node's decision: extents that it crops, and its inputs, truncated if long."""
     given = [np.asarray(a) for a in arrays]
     found = [(a.shape, a.reshape(-1)[:MAX_LISTED].tobytes()) for a in given]
     if node.op_type == "Slice" and len(given) > 2:
@@ -313,7 +313,7 @@ def numbers_of(node: onnx.NodeProto, arrays: Sequence[Array]) -> Numbers:
 
 
 def changed_parts(numbers: Mapping[Hashable, Numbers], others: Mapping[Hashable, Numbers]) -> Iterator[Hashable]:
-    """The parts of the numbers of nodes that are others, or have other extents."""
+    """The parts of the numbers of nodes that differ, or have different extents."""
     for key, given in numbers.items():
         for at, ((shape, text), (other_shape, other_text)) in enumerate(zip(given, others[key], strict=True)):
             if shape != other_shape:
@@ -324,7 +324,7 @@ def changed_parts(numbers: Mapping[Hashable, Numbers], others: Mapping[Hashable,
 
 
 def attributes_of(node: onnx.NodeProto) -> Mapping[str, Any]:
-    """The attributes that a node has."""
+    """The attributes that a node sets."""
     return {a.name: helper.get_attribute_value(a) for a in node.attribute}
 
 
@@ -340,12 +340,12 @@ PLAIN = (ops_with(Trait.SMOOTH) | ops_with(Trait.RING) | ops_with(Trait.MOVES_DA
 }  # fmt: skip
 """Operators that are one formula for all numbers."""
 PARTIAL = frozenset({"Acos", "Acosh", "Asin", "Atanh", "Exp", "IsInf", "IsNaN", "Log", "Pow", "Sqrt"})
-"""Operators that have no number as a result beyond some of their input, or ask for one."""
+"""Operators whose results contain no number above some number of their input, or that request one."""
 ROOTS = frozenset({"Pow", "Sqrt"})
-"""Operators that give the root of a square, which has a kink where that is 0."""
+"""Operators that compute the root of a square, which has a kink where that is 0."""
 OF_BITS = frozenset({"BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"})
 WRAPPING = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16})
-"""Types of integers that extents exceed."""
+"""Types of integers that extents can exceed."""
 CHEAP, COSTLY = (
     ops_with(Trait.LINEAR_TIME) | ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | MOVING | SHAPE_READERS,
     64,
@@ -354,22 +354,23 @@ CHEAP, COSTLY = (
 BY_SMALL_NUMBERS = frozenset({"ConstantOfShape", "Expand", "Reshape", "Tile", "Unsqueeze"})
 """Operators that decide whether an extent is -1, 0 or 1."""
 LESSENING = frozenset({"Neg", "Sub", "Div", "Mod", "Min"})
-"""Operators that make small numbers of large ones."""
+"""Operators that convert large numbers to small ones."""
 BY_OWN_EXTENT = frozenset({"CenterCropPad", "DFT", "EyeLike", "Slice", "TopK", "Trilu"})
-"""Operators that decide by the extents of what they read, whatever constants say."""
+"""Operators that decide by the extents of their inputs, whatever constants say."""
 
 
 def deciding_nodes(graph: onnx.GraphProto, obligation: Obligation) -> Iterator[tuple[onnx.NodeProto, Sequence[str]]]:
-    """The nodes that decide by extents, or by numbers that follow from them, and the inputs by which they do.
+    """Yield the nodes that decide by extents, or by numbers that follow from them, and the inputs that determine this.
 
-    A number that also follows from drawn floats is none; a comparison of such a number with one that does not, is.
+    A number that also depends on drawn floats does not count; a comparison of such a number with one that does not,
+    does.
     """
     symbolic = {i.name for i in obligation.inputs if not all(isinstance(d, int) for d in i.dims)}
     drawn = {i.name for i in obligation.inputs if i.dtype in FLOATS}
     constants = {t.name for t in graph.initializer if t.data_type not in FLOATS}
     constants |= {o for n in graph.node if n.op_type == "Constant" for o in n.output}
     grown: set[str] = set()
-    whole: set[str] = set()  # numbers that are extents, or computed of them without a Cast to floats
+    whole: set[str] = set()  # numbers that are extents, or computed from them without a Cast to floats
     for node in graph.node:
         read = set(names_in(node))
         is_symbolic, follows = not symbolic.isdisjoint(read), not grown.isdisjoint(read)
@@ -397,7 +398,7 @@ def deciding_nodes(graph: onnx.GraphProto, obligation: Obligation) -> Iterator[t
 
 
 def _inner_nodes(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
-    """The nodes in the bodies of a node that may decide."""
+    """Yield the nodes in the bodies of a node that may decide."""
     for body in subgraphs(node):
         yield from (n for n in all_nodes(body.node) if n.op_type not in PLAIN and not n.domain)
 
@@ -435,7 +436,7 @@ def signs(a: Any, b: Any) -> list[bool]:
 
 
 def steps(a: Array, last: int = 2) -> list[bool]:
-    """The numbers that occur, of those from -2 to `last`; numbers beyond an end count as the end."""
+    """Which numbers from -2 to `last` occur; numbers outside count as the nearest of these."""
     if a.dtype.kind == "b":
         return [bool(a.any()), not a.all()]
     if a.dtype.kind not in "iuf" or not a.size:
@@ -446,7 +447,7 @@ def steps(a: Array, last: int = 2) -> list[bool]:
 
 
 def rounded_to(a: Array, dtype: int = 0) -> list[bool]:
-    """The steps of the whole part, and whether there is another; in a narrow type, whether a number exceeds it."""
+    """The steps of the whole part, and whether there is a fraction; for a narrow type, whether a number exceeds it."""
     if dtype in WRAPPING:
         return signs(a, a.astype(helper.tensor_dtype_to_np_dtype(dtype)))
     if a.dtype.kind != "f":
@@ -467,7 +468,7 @@ def divided(a: Array, b: Array) -> list[bool]:
 
 
 def sliced(data: Array, starts: Array, ends: Array, axes: Array | None = None, step: Array | None = None) -> list[bool]:
-    """The ends that are cut off, on both sides; whether elements are left out, by steps as well."""
+    """The ends that are cropped, on both sides; whether elements are omitted, also by steps."""
     over = np.arange(starts.size) if axes is None else axes.reshape(-1)
     by = np.ones(starts.size, np.int64) if step is None else step.reshape(-1)
     found: list[bool] = []
@@ -483,11 +484,11 @@ def sliced(data: Array, starts: Array, ends: Array, axes: Array | None = None, s
 
 
 def beside_own_extent(op_type: str, arrays: Sequence[Array], attributes: Mapping[str, Any]) -> list[bool]:
-    """The extents of the first array beside a number or numbers."""
+    """The extents of the first array and a number or numbers with which they are compared."""
     shape, given = arrays[0].shape, arrays[1].reshape(-1).tolist() if len(arrays) > 1 else [attributes.get("k", 0)]
     extents = shape[-2:] if op_type in ("Trilu", "EyeLike") else shape
     found = [b for n in given for d in extents for side in (0, 1) for b in (*signs(n, d - side), *signs(-n, d - side))]
-    if op_type in ("DFT", "CenterCropPad"):  # half the spectrum, and half of what is cut
+    if op_type in ("DFT", "CenterCropPad"):  # half the spectrum, and half of what is cropped
         found += [b for d in shape for b in (d % 2 == 0, d % 2 == 1)]
     return found
 
@@ -497,7 +498,7 @@ KINKS: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
     "ThresholdedRelu": lambda a: a.get("alpha", 1.0),
     "Shrink": lambda a: a.get("lambd", 0.5),
 }
-"""The number beside which an operator is another formula."""
+"""The number at which the formula of an operator changes."""
 
 
 @dataclass(slots=True)
@@ -509,7 +510,7 @@ class LimitSearch:
     visits: list[Sizes] = field(default_factory=list[Sizes])
     changes: set[tuple[Form, Form]] = field(default_factory=set[tuple[Form, Form]])
     known: set[Form] = field(default_factory=set[Form])
-    """The forms of which no other sizes are added."""
+    """The forms for which no other sizes are added."""
 
     def form_at(self, sizes: Sizes) -> tuple[Form | None, ...]:
         """The forms of all fragments."""
@@ -547,7 +548,7 @@ class LimitSearch:
             self.searched = max(self.searched, n)
 
     def add_combinations(self, symbols: Sequence[str]) -> None:
-        """Add the first combination of sizes beside limits of each symbol at which the forms are others."""
+        """Add the first combination of sizes near limits of each symbol at which the forms differ."""
         sides = [[*dict.fromkeys(v[s] for v in self.visits)][:MAX_SIDES] for s in symbols]
         known = {self.form_at(v) for v in self.visits} if len(symbols) > 1 else set[tuple[Form | None, ...]]()
         for chosen in product(*sides) if known else ():
@@ -558,7 +559,7 @@ class LimitSearch:
                 self.visits.append(sizes)
 
     def add_crossings(self, symbols: Sequence[str], ladder: Sequence[int], others: Sequence[int]) -> None:
-        """Add sizes of one symbol, others being larger, at which forms are new. Raises NotApplicable for too many."""
+        """Add sizes of one symbol, with larger others, at which forms are new. Raises NotApplicable for too many."""
         self.known = {self.form_at(v) for v in self.visits}
         for varied, other in product(symbols[:MAX_DIRECTIONS] if len(symbols) > 1 else (), others):
             self.add_limits(lambda n, v=varied, o=other: {s: n if s == v else o for s in symbols}, ladder)
@@ -581,9 +582,10 @@ FIRST_SPATIAL_AXIS = 2
 
 
 def window_sizes(obligation: Obligation) -> tuple[Sizes, ...]:
-    """Sizes of images and signals, beyond the largest window, at which the last one ends at each distance from the end.
+    """Sizes of images and signals above the largest window, with each distance from its last position to the end.
 
-    Where they stand for larger `known_extents`, at the distance of these. Raises NotApplicable for too many distances.
+    If they represent larger `known_extents`, only at the distance of these. Raises NotApplicable for too many
+    distances.
     """
     reach, periods = 0, list[int]()
     for model in obligation.models:
@@ -613,4 +615,4 @@ def _window_of(node: onnx.NodeProto) -> tuple[int, int]:
     return lcm(*attributes.get("strides", [1])), max((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
 
 
-MAX_KERNEL = 3  # of convolutions that leave it to the shape of their weights
+MAX_KERNEL = 3  # of convolutions that do not state it; it is the shape of their weights

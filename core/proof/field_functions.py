@@ -21,19 +21,19 @@ from .shadow_array import ShadowArray, field_of, is_float, pooled, rearranged, s
 
 Array = np.ndarray[Any, Any]
 MAX_WHOLE_EXPONENT = 64
-MAX_TERMS = 2**53 // ff.P**2  # products of residues of which floats hold the sum
+MAX_TERMS = 2**53 // ff.P**2  # products of residues whose sum floats can represent
 MATRIX_RANK = 2
 MAX_NAMED_FOLD = 64  # elements of a reduction of which only the name is known
 ONE, TWO, ZERO = lift(np.array(1)), lift(np.array(2)), lift(np.zeros(1, int))
 
 
 BY_NAME: ContextVar[bool] = ContextVar("BY_NAME", default=False)
-"""Whether each operation is a function of which only the name is known, so that equal results have equal bits."""
+"""Whether only the name of each operation counts as known, so that equal results have equal bits."""
 
 
 @contextmanager
 def operations_by_name() -> Generator[None]:
-    """Take each operation for a function that nothing is known of, but that sums and products commute."""
+    """Treat each operation as an unknown function, except that sums and products commute."""
     token = BY_NAME.set(True)
     try:
         yield
@@ -57,12 +57,12 @@ def keyed(a: FieldArray) -> FieldArray:
 
 COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum"})
 KEPT = frozenset({"negative", "positive", "absolute"})
-"""Operations whose bits follow from the number."""
+"""Operations whose bits are determined by the number."""
 
 
 def apply_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """The result of a ufunc on floats and, where it gives floats, on field elements."""
-    if method == "at":  # writes to its first operand
+    """The result of a ufunc on floats and, if the result is floats, on field elements."""
+    if method == "at":  # this writes to its first operand
         ufunc.at(*map(plain, inputs))
         inputs[0].lose()
         return None
@@ -91,7 +91,7 @@ def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def written(found: Any, field: FieldArray | None, target: Any) -> Any:
-    """A result, which an operation in place writes to its target."""
+    """A result; an in-place operation writes it to its target."""
     if target is None or field is None or not target.flags.writeable:
         return kept(found, field)
     plain(target)[...] = found
@@ -101,7 +101,7 @@ def written(found: Any, field: FieldArray | None, target: Any) -> Any:
 
 
 def field_result(ufunc: Any, floats: Sequence[Any], operands: list[FieldArray], found: Any) -> FieldArray | None:
-    """The field elements of the result of a ufunc on numbers; of an unknown one, a hash of its operands."""
+    """The field elements of the result of a ufunc on numbers; for an unknown one, a hash of its operands."""
     name = ufunc.__name__
     if BY_NAME.get() and name not in KEPT:
         if name == "matmul":
@@ -119,7 +119,7 @@ def field_result(ufunc: Any, floats: Sequence[Any], operands: list[FieldArray], 
 
 
 def with_limits(name: str, floats: Sequence[Any], made: FieldArray, found: Any) -> FieldArray:
-    """The exponential of -inf, a mask, is 0; elsewhere a result that is not finite is undefined."""
+    """The exponential of -inf, a mask, is 0; any other result that is not finite is undefined."""
     is_exp = name == "exp"
     masked = cast("Array", np.isneginf(floats[0]) if is_exp else np.zeros(1, np.bool_))
     if masked.any():
@@ -158,7 +158,7 @@ def _matmul(a: FieldArray, b: FieldArray) -> FieldArray | None:
 
 
 def bilinear(function: Callable[..., Any], *operands: FieldArray, terms: int = MAX_TERMS + 1) -> FieldArray | None:
-    """A function that is linear in each operand, on residues and, for masks and regions, on marks.
+    """Apply a function that is linear in each operand to residues and, for masks and regions, to marks.
 
     An element of the result is a sum of so many `terms`.
     """
@@ -189,7 +189,7 @@ def bilinear(function: Callable[..., Any], *operands: FieldArray, terms: int = M
 
 
 def _in_floats(function: Callable[..., Any], operands: Sequence[Array]) -> Array:
-    """A function of whole numbers on each sample, which is faster in floats."""
+    """Apply a function of whole numbers to each sample, using floats because they are faster."""
     return by_sample(function, [o.astype(np.float64) for o in operands]).astype(np.int64)
 
 
@@ -202,7 +202,7 @@ def _residue_product(product: Callable[..., Array], operands: Sequence[FieldArra
 
 
 def by_sample(function: Callable[..., Any], operands: Sequence[Array]) -> Array:
-    """A function on each sample of its operands."""
+    """Apply a function to each sample of its operands."""
     rank = max(o.ndim for o in operands)
     if function is np.matmul and min(o.ndim for o in operands) > MATRIX_RANK:
         return np.matmul(*(o.reshape(len(o), *(1,) * (rank - o.ndim), *o.shape[1:]) for o in operands))
@@ -262,7 +262,7 @@ REDUCTIONS: Mapping[Any, Any] = {np.add: np.sum, np.multiply: np.prod, np.maximu
 
 
 def apply_function(func: Any, args: Any, kwargs: Any) -> Any:
-    """The result of a function of NumPy; one that is not listed gives plain numbers."""
+    """The result of a function of NumPy; one that is not listed returns plain numbers."""
     if func in FUNCTIONS:
         return FUNCTIONS[func](*args, **kwargs)
     if func in OF_SHAPES:
@@ -274,7 +274,7 @@ def apply_function(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def rearranging(func: Any, args: Any, kwargs: Any) -> Any:
-    """The result of a function that moves elements, without their numbers where it is a common one."""
+    """The result of a function that moves elements; for a common one, without computing its positions."""
     if func in KEEPING_ORDER and isinstance(args[0], ShadowArray):
         floats = func(plain(args[0]), *args[1:], **kwargs)
         return rearranged(args[0], floats, lambda data: data.reshape(*data.shape[:2], *floats.shape))
@@ -306,7 +306,7 @@ def _joined(func: Any, arrays: Sequence[Any], axis: int = 0, **options: Any) -> 
 
 
 def by_places(func: Any, args: Any, kwargs: Any) -> Any:
-    """The result of a function that moves elements: it moves their numbers in one row, in which 0 is the zero."""
+    """The result of a function that moves elements, applied to their positions in a flat array; 0 is the zero."""
     floats = func(*map(plain, args), **plain_options(kwargs))
     pool = [ZERO]
     count = 1
@@ -353,7 +353,7 @@ Reduction = Callable[[FieldArray, Array], FieldArray]
 
 
 def _reduction(function: Any, fold: Reduction) -> Callable[..., Any]:
-    """A reduction of floats by a function, of field elements by a fold over the first axis."""
+    """Combine a reduction of floats with a fold of field elements over the first axis."""
 
     def reduced(
         x: Any,
@@ -384,7 +384,7 @@ def _reduction(function: Any, fold: Reduction) -> Callable[..., Any]:
 
 
 def _folded_by_name(name: str, x: FieldArray) -> FieldArray:
-    """A reduction over the first axis of which only the name, and the number and the order of elements are known."""
+    """A reduction over the first axis of which only the name, and the number and order of elements, are known."""
     if x.shape[0] > MAX_NAMED_FOLD:
         raise NotApplicable(f"{x.shape[0]} elements of a {name} are too many to compare one by one")
     parts = [FieldArray(x.data[:, :, i]) for i in range(x.shape[0])]
@@ -518,7 +518,7 @@ def _broadcast_to(x: Any, shape: Any, **_: Any) -> Any:
 
 
 def _by_axis(function: Any, default: int | None = None) -> Callable[..., Any]:
-    """A function that moves elements along an axis, whose second argument says where."""
+    """A function that moves elements along an axis given by its second argument."""
 
     def moved_along(x: Any, at: Any, axis: Any = default, **options: Any) -> Any:
         if not isinstance(x, ShadowArray) or x.field is None or axis is None:
@@ -565,7 +565,7 @@ MOVEMENTS: frozenset[Any] = frozenset({
 
 
 def shadow_of(numbers: Array, seed: int = 0) -> ShadowArray:
-    """A constant with the field elements that `finite_field_constants.lift` gives it."""
+    """A constant with its field elements from `finite_field_constants.lift`."""
     return shadowed(numbers, lift(numbers, seed, is_held=True))
 
 

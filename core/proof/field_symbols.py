@@ -1,7 +1,7 @@
 """Inputs of integers, bools and strings whose elements a fragment only moves, or adds and multiplies.
 
-Moved elements may be any, and an equation of sums and products of integers holds modulo any number if it holds for
-all: such inputs are drawn as field elements. Others, such as indices, are drawn as numbers.
+Moved elements may have any value, and an equation of sums and products of integers holds modulo any number if it
+always holds: such inputs are drawn as field elements. Other inputs, such as indices, are drawn as numbers.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ..operators.table import moved_inputs, ops_with, roles
 from ..serialization.proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
 from .obligation import Obligation
 
-MAX_TRIED = 5  # inputs of which all sets are tried
+MAX_TRIED = 5  # inputs for which all sets are tried
 RING = ops_with(Trait.RING)
 READS_SHAPE = frozenset({"OptionalHasElement", "SequenceLength", "Shape", "Size"})
 
 
 @dataclass(slots=True)
 class Symbols:
-    """The values of a model that are field elements in place of their own: `inputs`, and `constants` beside them.
+    """The values of a model that field elements can replace: `inputs`, and `constants` combined with them.
 
-    `computes`: they are added or multiplied somewhere. `failed`: an operator needs them as they are.
+    `computes`: they are added or multiplied somewhere. `failed`: an operator needs their actual values.
     """
 
     inputs: frozenset[str]
@@ -39,7 +39,7 @@ class Symbols:
 
 
 def data_positions(node: onnx.NodeProto) -> Collection[int]:
-    """The inputs of a node whose elements are moved, added or multiplied; none for other operators."""
+    """The inputs of a node whose elements are moved, added or multiplied; empty for other operators."""
     if node.domain not in ("", "ai.onnx"):
         return ()
     if node.op_type in RING:
@@ -65,7 +65,7 @@ def symbols_of(model: onnx.ModelProto, inputs: frozenset[str]) -> Symbols:
         found.constants |= companions
         found.computes |= node.op_type in RING
         found.values |= set(node.output)
-    for node in model.graph.node:  # a constant beside them must have no other use
+    for node in model.graph.node:  # a constant combined with them must have no other use
         uses = {i for i, name in enumerate(node.input) if name in found.constants}
         reads_values = any(name in found.values for name in node.input)
         found.failed |= bool(uses) and not (reads_values and uses <= set(data_positions(node)))
@@ -74,7 +74,7 @@ def symbols_of(model: onnx.ModelProto, inputs: frozenset[str]) -> Symbols:
 
 
 def names_in(node: onnx.NodeProto) -> Iterator[str]:
-    """All names that a node and its bodies read."""
+    """Yield all names that a node and its bodies read."""
     yield from node.input
     for a in node.attribute:
         for body in (a.g, *a.graphs) if a.type in SUBGRAPH_ATTRIBUTE_TYPES else ():
@@ -84,10 +84,10 @@ def names_in(node: onnx.NodeProto) -> Iterator[str]:
 
 
 class SymbolicInputs(Struct, frozen=True):
-    """The inputs of an obligation that are drawn as field elements in place of their type.
+    """The inputs of an obligation that are drawn as field elements instead of values of their type.
 
-    `constants` are the constants of both fragments that go with them. `is_ring`: there are no other inputs, and they
-    are added and multiplied.
+    `constants` are the constants of both fragments that are combined with them. `is_ring`: there are no other inputs,
+    and these are added and multiplied.
     """
 
     names: frozenset[str] = frozenset()

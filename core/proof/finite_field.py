@@ -1,10 +1,10 @@
-"""Arithmetic of real expressions in a finite field, where equal residues of random arguments mean equal expressions.
+"""Arithmetic on real expressions in a finite field, where equal residues for random arguments imply equal expressions.
 
-An element is a pair of residues (x mod P, x mod Q) of primes with P = 2 Q + 1. The exponential maps Z_Q to the
-squares of Z_P, a group of order Q, and turns sums into products there; the logarithm is its table. Square roots are
-taken in the squares. A rational expression of degree d that is not zero vanishes at a random point with a probability
-of d / P at most (Schwartz, Zippel). Exponentials and logarithms keep one of the residues; the other one is then a
-hash of it.
+An element is a pair of residues (x mod P, x mod Q) for primes with P = 2 Q + 1. The exponential maps Z_Q to the
+squares of Z_P, a group of order Q, and turns sums into products there; the logarithm is its inverse. Square roots are
+those that are squares themselves. A rational expression of degree d that is not zero vanishes at a random point with
+probability d / P at most (Schwartz, Zippel). Exponentials and logarithms preserve only one of the residues; the other
+one is replaced by a hash of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from msgspec import Struct
 
 Ints = np.ndarray[Any, Any]
 P, Q = 2102999, 1051499
-"""Primes, P = 2 Q + 1, so that -1 is no square of Z_P; 2, 3, 5 and 7 are, as are roots of them in the reals."""
+"""Primes with P = 2 Q + 1, so that -1 is no square of Z_P; 2, 3, 5 and 7 are squares, as in the reals."""
 GENERATOR = 4  # of the squares of Z_P
 GENERATORS = {P: 13, Q: 2}  # of all residues but 0
 MODULUS, EXPONENT, HAS_MODULUS, HAS_EXPONENT, UNDEFINED, REGION = range(6)  # rows of FieldArray.data
@@ -31,15 +31,15 @@ MASKS = slice(HAS_MODULUS, HAS_EXPONENT + 1)
 
 
 class FieldArray(Struct, frozen=True):
-    """An array of field elements: `data` has a row for each of the two residues, and four more, for each sample.
+    """An array of field elements: `data` has two rows for residues and four more, for each sample.
 
     `data[row, sample]` has the shape of the array: residues mod P (MODULUS) and Q (EXPONENT), known or not. The samples
-    are independent residues of the same expressions; a constant has one, which stands for all.
+    are independent residues of the same expressions; a constant has one sample, which is valid for all.
 
-    HAS_MODULUS and HAS_EXPONENT say which residues are known; the others are a hash of these, or computed of hashes, so
-    that they add and multiply as well. UNDEFINED says where the expression has no value in the field,
-    such as the root of a number that is no square. REGION identifies the decisions behind an element: the arguments
-    that a maximum chose, the branches of a comparison; 0 where there were none.
+    HAS_MODULUS and HAS_EXPONENT say which residues are known; others are hashes of the known ones, or computed from
+    hashes, so that they can also be added and multiplied. UNDEFINED says where the expression has no value in the
+    field, such as the root of a number that is no square. REGION identifies the decisions that led to an element: the
+    arguments that a maximum chose, the branches of a comparison; 0 if there were none.
     """
 
     data: Ints
@@ -59,24 +59,24 @@ class FieldArray(Struct, frozen=True):
         return self.data.reshape(*self.data.shape[:2], self.size)
 
     def broadcast_to(self, shape: tuple[int, ...], samples: int = 1) -> FieldArray:
-        """The array in another shape, with at least so many samples; its data are read-only."""
+        """Broadcast the array to another shape, with at least so many samples; the data are read-only."""
         wide = (ROWS, max(self.data.shape[1], samples), *shape)
         aligned = self.of_rank(len(shape)).data
         return FieldArray(aligned if aligned.shape == wide else np.broadcast_to(aligned, wide))
 
     def of_rank(self, rank: int) -> FieldArray:
-        """The array with so many axes, of which new ones come first."""
+        """The array with so many axes; new ones come first."""
         rows, samples, *extents = self.data.shape
         missing = rank - len(extents)
         return FieldArray(self.data.reshape(rows, samples, *(1,) * missing, *extents)) if missing else self
 
     @property
     def identity(self) -> Ints:
-        """A number for each element that equal expressions share: the residue that is known."""
+        """A number for each element that equal expressions share: the known residue."""
         return cast("Ints", np.where(self.data[HAS_MODULUS], self.data[MODULUS], self.data[EXPONENT] + P))
 
     def take(self, indices: Ints) -> FieldArray:
-        """The elements at flat indices, in the shape of these."""
+        """The elements at flat indices, in the shape of the indices."""
         return FieldArray(self.in_rows()[:, :, indices])
 
     def with_rows(self, **rows: Ints | int) -> FieldArray:
@@ -91,7 +91,7 @@ ROW_NAMES = {"undefined": UNDEFINED, "region": REGION, "has_modulus": HAS_MODULU
 
 
 def mixed(numbers: Ints, salt: int) -> Ints:
-    """A hash of 62 bits of each number (the finalizer of SplitMix64)."""
+    """A 62-bit hash of each number (the finalizer of SplitMix64)."""
     with np.errstate(over="ignore"):
         z = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(salt * 0x632BE59BD9B4E019 % 2**64)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -134,7 +134,7 @@ def inverse(residues: Ints, modulus: int) -> Ints:
 
 
 def from_rows(modulus: Ints | None, exponent: Ints | None, like: FieldArray) -> FieldArray:
-    """An array of new residues, of which one may be unknown, defined where `like` is, in its regions."""
+    """An array of new residues, one of which may be unknown, which is defined where `like` is, in its regions."""
     given: Any = modulus if modulus is not None else exponent
     data = np.zeros((ROWS, *np.shape(given)), np.int64)
     for row, residues, size in ((MODULUS, modulus, P), (EXPONENT, exponent, Q)):
@@ -151,7 +151,7 @@ def rational(number: Fraction) -> tuple[int, int]:
 
 
 def combined_regions(*regions: Ints) -> Ints:
-    """The regions of elements made of others: 0 if no decision was made for them, the region of one alone unchanged."""
+    """The regions of computed elements: 0 if there was no decision, and unchanged if only one operand has a region."""
     found = regions[0]
     for other in regions[1:]:
         if not other.any():
@@ -166,14 +166,14 @@ Ring = Callable[[Sequence[Ints], int], Ints]
 
 
 def ring(function: Ring, *operands: FieldArray) -> FieldArray:
-    """An operation of the ring on both residues: `function(residues, modulus)`. Operands are broadcast."""
+    """An operation on both residues: `function(residues, modulus)`. Operands are broadcast."""
     rank = max(len(a.shape) for a in operands)
     aligned = [a.of_rank(rank).data for a in operands]
     rows = [function([a[row] for a in aligned], modulus) for row, modulus in ((MODULUS, P), (EXPONENT, Q))]
     data = np.empty((ROWS, *rows[0].shape), np.int64)
     data[MODULUS], data[EXPONENT] = rows
     data[MASKS] = reduce(np.bitwise_and, (a[MASKS] for a in aligned))
-    # A hash of random residues is as good as they are.
+    # A hash of random residues is equally random.
     data[HAS_EXPONENT] |= 1 - (data[HAS_MODULUS] | data[HAS_EXPONENT])
     data[UNDEFINED] = reduce(np.bitwise_or, (a[UNDEFINED] for a in aligned))
     data[REGION] = combined_regions(*(a[REGION] for a in aligned))
@@ -181,7 +181,7 @@ def ring(function: Ring, *operands: FieldArray) -> FieldArray:
 
 
 def most_samples(arrays: Sequence[FieldArray]) -> int:
-    """The samples of a result of arrays, of which constants have one."""
+    """The number of samples of a result; constants have one sample."""
     return max((a.data.shape[1] for a in arrays), default=1)
 
 
@@ -219,14 +219,14 @@ def exp(a: FieldArray) -> FieldArray:
 
 
 ALWAYS_DEFINED: ContextVar[bool] = ContextVar("ALWAYS_DEFINED", default=False)
-"""Whether a root or logarithm that the field lacks is a hash of its operand, of which no law is known."""
+"""Whether a root or logarithm that the field lacks is a hash of its operand, for which no law is known."""
 
 
 @contextmanager
 def roots_always_defined() -> Generator[None]:
-    """Take the roots and logarithms of numbers that are no squares for numbers of which nothing is known.
+    """Replace the roots and logarithms of numbers that are no squares by numbers about which nothing is known.
 
-    Equal results are then equal in the reals, while laws of roots do not hold.
+    Equal results are then equal in the reals, but laws of roots do not hold.
     """
     token = ALWAYS_DEFINED.set(True)
     try:
@@ -255,13 +255,13 @@ def sqrt(a: FieldArray) -> FieldArray:
 
 
 def _defined_but(a: FieldArray, is_lacking: Ints, is_undefined: Ints | bool = False) -> FieldArray:
-    """The array, undefined at those places: where the field lacks a number, unless a hash stands for it."""
+    """The array, undefined at those places: where the field lacks a number, unless a hash replaces it."""
     undefined = is_undefined if ALWAYS_DEFINED.get() else is_lacking | is_undefined
     return a.with_rows(undefined=a.data[UNDEFINED] | undefined)
 
 
 def apply_function(name: str, *operands: FieldArray) -> FieldArray:
-    """A function of which nothing is known but its name: a hash of its operands, element by element."""
+    """A function of which only the name is known: a hash of its operands, element by element."""
     salt = 11 + sum(ord(c) * 131**i for i, c in enumerate(name)) % 2**40
 
     def hashed(residues: Sequence[Ints], modulus: int) -> Ints:
@@ -275,7 +275,7 @@ def apply_function(name: str, *operands: FieldArray) -> FieldArray:
 
 
 def select(condition: Ints, a: FieldArray, b: FieldArray) -> FieldArray:
-    """The elements of `a` where a condition holds, else of `b`; the condition becomes part of their region."""
+    """The elements of `a` where a condition holds, otherwise of `b`; the condition becomes part of their region."""
     shape, samples = np.broadcast_shapes(condition.shape, a.shape, b.shape), most_samples((a, b))
     data = np.where(condition, *(x.broadcast_to(shape, samples).data for x in (a, b)))
     data[REGION] = mixed(data[REGION] * 2 + np.where(condition, 1, 0), 5)
@@ -309,12 +309,12 @@ def integer_power(a: FieldArray, exponent: int) -> FieldArray:
 
 
 def knows_both(a: FieldArray) -> Ints:
-    """A mask of the elements of which both residues are known."""
+    """A mask of the elements for which both residues are known."""
     return (a.data[HAS_MODULUS] & a.data[HAS_EXPONENT]).astype(np.int64)
 
 
 def same(a: FieldArray, b: FieldArray) -> tuple[Ints, Ints]:
-    """Masks by sample of the elements defined in both arrays, and of equal ones, by a residue that both know."""
+    """Masks by sample of elements defined in both arrays, and of those that are equal in a known residue."""
     defined = (a.data[UNDEFINED] == 0) & (b.data[UNDEFINED] == 0)
     equal = np.ones(defined.shape, np.bool_)
     crossed = np.ones(defined.shape, np.bool_)

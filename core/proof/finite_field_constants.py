@@ -1,7 +1,7 @@
-"""Residues of floating-point constants: of the simplest number that each is the nearest float of.
+"""Residues of floating-point constants, each of which represents the simplest number that rounds to it.
 
-An exporter writes 0.70710677 for the root of 1/2, and 1e-05 for a hundred-thousandth. A float beside the nearest one
-counts as the binary fraction that it is.
+An exporter writes 0.70710677 for the root of 1/2, and 1e-05 for a hundred-thousandth. A float for which no simple
+number rounds to it represents exactly its binary fraction.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ NARROW_DTYPES: Mapping[str, np.dtype[Any]] = {d.name: d for d in map(np.dtype, (
 EPSILONS = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 COMMON = frozenset({"root 2/1", "root 1/2", "root 2/1 / pi", "pi * 1/1"})
-DECIMALS = (Fraction("0.044715"), Fraction("1.702"))  # of Gelu, which 16-bit floats round to others
-MAX_SIMPLE = 64  # of numerator and denominator of a number that keeps its value in every seed
+DECIMALS = (Fraction("0.044715"), Fraction("1.702"))  # of Gelu, which 16-bit floats round to different numbers
+MAX_SIMPLE = 64  # of numerator and denominator of a number that keeps its value for every seed
 SMALL_DENOMINATOR, SMALL_ROOT = 64, 8
 SINGLE_DIGITS, DOUBLE_DIGITS = 6, 14
 MAX_ROOT, MAX_HEAD = 1024, 257
@@ -71,7 +71,7 @@ def lift(numbers: Floats | float, seed: int = 0, *, is_held: bool = False) -> Fi
 
 
 def lift_exactly(numbers: Floats) -> FieldArray:
-    """The field elements of floats as the binary fractions that they are."""
+    """The field elements of floats as exact binary fractions."""
     distinct, places = np.unique(numbers.astype(np.float64), return_inverse=True)
     return FieldArray(binary_columns(distinct)[:, None, places.reshape(numbers.shape)])
 
@@ -86,13 +86,13 @@ def whole_numbers(array: Any) -> FieldArray:
 
 
 def simple_columns(numbers: Floats, dtype: np.dtype[Any] | None, seed: int, is_vector: bool) -> Any:
-    """A column of residues for each number, which is rounded to a type, or else to the type of its form."""
+    """A column of residues for each number, rounded to the given type or the type of its form."""
     columns = [column_of(x, dtype, seed, is_vector) for x in numbers.tolist()]
     return np.array(columns, np.int64).reshape(-1, ROWS).T
 
 
 def binary_columns(numbers: Floats) -> Any:
-    """A column for each number, taken as the binary fraction that it is."""
+    """A column for each number as an exact binary fraction."""
     mantissa, exponent = np.frexp(np.where(np.isfinite(numbers), numbers, 0))
     whole = np.round(mantissa * 2.0**53).astype(np.int64)
     data = np.zeros((ROWS, numbers.size), np.int64)
@@ -115,7 +115,7 @@ def column_of(number: float, given: np.dtype[Any] | None, seed: int, is_vector: 
         return _random_column(number, seed)
     for name in irrationals_rounded_to(abs(number), narrow or own):
         if narrow is not None and name not in COMMON:
-            continue  # in 16 bits, any number is near a root
+            continue  # in 16 bits, every number is near a root
         p, q, has_p, has_q = irrational_columns()[name]
         p, q = (p, _hash(p, 2, Q)) if has_p else (_hash(q, 1, P), q)
         return *((p, q) if number > 0 else (-p % P, -q % Q)), has_p, has_q, 0, 0
@@ -133,7 +133,7 @@ def rounded_to(number: float, dtype: np.dtype[Any]) -> float:
 
 
 def irrationals_rounded_to(number: float, dtype: np.dtype[Any]) -> Iterator[str]:
-    """The irrational numbers, by name, of which a number is the nearest float, the first listed first."""
+    """Yield the names of irrational numbers that round to a number, in the order in which they are listed."""
     ordered = irrationals_by_size()
     error = 2 * EPSILONS[dtype.name]
     low, high = (bisect(ordered, (number * (1 + side * error),)) for side in (-1, 1))
@@ -144,7 +144,7 @@ def irrationals_rounded_to(number: float, dtype: np.dtype[Any]) -> Iterator[str]
 
 @cache
 def irrationals_by_size() -> Sequence[tuple[float, int, str]]:
-    """The numbers of `irrational_sizes` by size, each with its place among them and its name."""
+    """The numbers of `irrational_sizes` by size, each with its position there and its name."""
     return sorted((size, place, name) for place, (name, size) in enumerate(irrational_sizes().items()))
 
 
@@ -153,7 +153,7 @@ def _hash(residue: int, salt: int, modulus: int) -> int:
 
 
 def _random_column(number: float, seed: int) -> Column:
-    """Random residues for a number and its negative: a square for the positive one."""
+    """Random residues for a number and its negative: the positive one is a square."""
     bits = np.array([abs(number)]).view(np.int64)
     square = int(power_table()[int(mixed(bits, 100 + seed)[0]) % Q])
     exponent = int(mixed(bits, 200 + seed)[0]) % Q
@@ -161,9 +161,9 @@ def _random_column(number: float, seed: int) -> Column:
 
 
 def simple_fraction(number: float, dtype: np.dtype[Any]) -> Fraction:
-    """The fraction of a small denominator, or else of few decimals, of which a number is the nearest float.
+    """The fraction with a small denominator, or else few decimals, that rounds to a number.
 
-    Or else the number itself.
+    If there is none, the number itself.
     """
     exact = Fraction(number)
     for candidate in _candidates(exact, number, SINGLE_DIGITS if dtype is SINGLE else DOUBLE_DIGITS):
@@ -181,7 +181,7 @@ def _candidates(exact: Fraction, number: float, digits: int) -> Iterator[Fractio
 
 @cache
 def irrational_columns() -> Mapping[str, tuple[int, int, int, int]]:
-    """The residues of irrational numbers that exporters write, by a name."""
+    """The residues of irrational numbers that exporters write, by name."""
     found: dict[str, tuple[int, int, int, int]] = {}
 
     def root(of: int) -> tuple[int, int, int, int]:
@@ -202,7 +202,7 @@ def irrational_columns() -> Mapping[str, tuple[int, int, int, int]]:
 
 
 def _head_sizes() -> Iterator[int]:
-    """Sizes of heads: queries and keys are scaled by the fourth root each."""
+    """Yield sizes of heads; queries and keys are each scaled by the fourth root."""
     return (n for n in range(2, MAX_HEAD) if math.isqrt(n) ** 2 != n)
 
 

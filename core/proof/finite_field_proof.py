@@ -1,4 +1,4 @@
-"""Proofs over the reals: both fragments evaluated at random points of a finite field, size by size."""
+"""Proofs over the reals: both fragments are evaluated at random points of a finite field, size by size."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ from .traced_array import Origin, compute, leaves_of
 from .verdict import ProofVerdict, Technique
 
 ENOUGH_DRAWS = 6
-"""Draws at which each element of the outputs is defined: (2^10 / P)^6 < 2^-60, for expressions of degree 2^10."""
+"""Draws in which each element of the outputs is defined: (2^10 / P)^6 < 2^-60, for expressions of degree 2^10."""
 ENOUGH_SIZES = 2  # sets of sizes that are compared for regions
 MAX_SAMPLES = 64
 MAX_HARDLY_DEFINED = 3  # sets of sizes at which an element of a region is
 STUCK_SAMPLES = 32  # after which an element that was never defined is given up
-SAMPLES, SAMPLED_ELEMENTS = 16, 1 << 16  # of a draw for a region, and of all of its samples
+SAMPLES, SAMPLED_ELEMENTS = 16, 1 << 16  # in a draw for a region, and elements in all of its samples
 MAX_SEEDS = 32
 MAX_PARTS = 64  # of a sequence
 BRANCH_DRAWS, MAX_BRANCH_DRAWS = 64, 300  # if the outputs depend on decisions
 MAX_RARE = 0.1  # of the elements that were compared, in regions that occurred once
 MAX_ELEMENTS, MAX_REGION_ELEMENTS = 1 << 14, 1 << 18  # of an input
 MAX_REFUSED = 1000  # draws in which the condition does not hold
-OFFSETS = (0.0, 0.0, 4.0, -4.0)  # of all elements, in standard deviations
+OFFSETS = (0.0, 0.0, 4.0, -4.0)  # added to all elements, in standard deviations
 SCALES = (1.0, 4.0, 0.25, 32.0)
 LARGE_SCALES = tuple(2.0**e for e in (64, 104, 24, 40, 12, 84, 16, 8, 20, 32, 28, 36, 48, 56, 74, 94))
-INTEGER_LIMITS = (3, 2, 1, 6, 2, 1)  # integers are drawn below these in turn
-RELATIVE_AGREEMENT = 1e-9  # of two results in float64 that differ in the field only
+INTEGER_LIMITS = (3, 2, 1, 6, 2, 1)  # integers are drawn below each of these in turn
+RELATIVE_AGREEMENT = 1e-9  # of two results in float64 that differ only in the field
 DIFFERENT_NUMBERS = "elements differ"
 DIFFERENT_RESIDUES = "elements differ by less than float64 shows, or by a law that the field lacks"
 DIFFERENT_SHAPES = "an output has another shape"
@@ -75,19 +75,19 @@ HARDLY_DEFINED = "an element of the outputs is hardly ever defined in the field"
 NO_TIME = "no time was left, as proofs take no longer than verification"
 NO_KERNEL = "has no float64 kernel"
 DIFFERENCES = frozenset({DIFFERENT_NUMBERS, DIFFERENT_RESIDUES, DIFFERENT_INTEGERS, NOT_EVALUATED, DIFFERENT_SHAPES})
-"""Reasons of unknown verdicts that speak against a rule, as a missing function does not."""
+"""Reasons of unknown verdicts that cast doubt on a rule, unlike a missing function."""
 
 
 class NoFieldKernel(NotApplicable):
-    """Raised where a meaning has lost the exact values of numbers."""
+    """Raised if the exact values of numbers were lost."""
 
 
 class TooLarge(NotApplicable):
-    """Raised for sizes at which an input is larger than the field evaluates."""
+    """Raised for sizes at which an input is too large to be evaluated in the field."""
 
 
 class Difference(Exception):
-    """Raised for outputs that differ; `values` are the inputs, `kind` the guarantee that this leaves."""
+    """Raised for outputs that differ; `values` are the inputs, `kind` is the guarantee that remains."""
 
     def __init__(self, message: str, feeds: Mapping[str, Array], guarantee: Guarantee = Guarantee.UNKNOWN) -> None:
         super().__init__(message)
@@ -97,7 +97,7 @@ class Difference(Exception):
 
 @dataclass(slots=True)
 class Coverage:
-    """The elements of the outputs that were compared so far: how often each, and in which regions."""
+    """The elements of the outputs that were compared so far: how often, and in which regions."""
 
     least: int = ENOUGH_DRAWS
     is_thorough: bool = True
@@ -111,9 +111,10 @@ class Coverage:
     regions: Counter[int] = field(default_factory=Counter[int])
 
     def add(self, index: int, defined: Any, regions: Any, residues: Any) -> None:
-        """Count the samples of an output, by element, that are defined, of which one or two `residues` are known.
+        """Count the samples of an output, by element, that are defined; one or two `residues` of each are known.
 
-        Two are as good as two samples; a thorough comparison counts them once. `regions` have no axis of samples.
+        Two residues are as good as two samples, but a thorough comparison counts them as one. `regions` have no sample
+        axis.
         """
         key = (index, regions.shape)  # the shape may depend on a draw
         counted = (defined.astype(np.int64) * (1 if self.is_thorough else residues)).sum(axis=0)
@@ -131,12 +132,12 @@ class Coverage:
 
     @property
     def next_number(self) -> int:
-        """The number of the next draw; special ones are passed over while no decision was seen, unless thorough."""
+        """The number of the next draw; unless thorough, special draws are omitted while no decision was seen."""
         return self.draws if self.is_thorough or self.has_branches else 2 * self.draws
 
     @property
     def rare(self) -> float:
-        """The share of elements in regions that occurred once, an estimate of the share of those never seen."""
+        """The fraction of elements in regions that occurred once, an estimate of the fraction in unseen regions."""
         total = sum(self.regions.values())
         return sum(n == 1 for r, n in self.regions.items() if r) / total if total else 0.0
 
@@ -157,7 +158,7 @@ class Coverage:
         return any(np.min(c, initial=1) == 0 for c in self.compared.values())
 
     def wants_draws(self, limit: int = 0) -> bool:
-        """Whether more draws are due, up to a limit, or else while they add something."""
+        """Whether more draws are required: up to a limit, or while they add something."""
         if limit:
             return self.draws < limit and not self.is_complete
         if self.draws < self.least:
@@ -168,12 +169,12 @@ class Coverage:
 
     @property
     def seems_stuck(self) -> bool:
-        """Whether an element was defined in none of many samples, or none at all in some."""
+        """Whether an element was never defined in many samples, or in any sample of some draw."""
         is_empty = self.samples >= SAMPLES and not any(c.any() for c in self.compared.values())
         return is_empty or (self.samples >= STUCK_SAMPLES and self.is_stuck)
 
     def require_enough(self) -> None:
-        """Raise NotApplicable for an element that was hardly ever defined, and for regions hardly ever seen."""
+        """Raise NotApplicable for an element that was hardly ever defined, or regions that were hardly ever seen."""
         if any(np.min(c, initial=self.enough) < self.enough for c in self.compared.values()):
             raise NotApplicable(HARDLY_DEFINED)
         if self.rare > MAX_RARE:
@@ -181,14 +182,14 @@ class Coverage:
 
 
 Redraw = Callable[[int], Obligation | None]
-"""The same obligation with other constants, given a seed (`rule_obligation.obligation_of`)."""
+"""Returns the same obligation with other constants for a seed (`rule_obligation.obligation_of`)."""
 
 
 def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list[ProofVerdict]:
-    """The verdict of random evaluation at all sizes. Raises NotApplicable, and Difference where outputs differ.
+    """The verdict of random evaluation at all sizes. Raises NotApplicable, and Difference if outputs differ.
 
-    Where its constants have roots that the field lacks, the obligation is evaluated with others from `redraw`. A
-    difference is no refutation: a function of which nothing is known, or an order, may be on the way.
+    If its constants have roots that the field lacks, the obligation is evaluated with others from `redraw`. A
+    difference is no refutation: an unknown function, or an order, may contribute to it.
     """
     symbolic = symbolic_inputs(obligation)
     require_applicable(obligation, symbolic)
@@ -209,7 +210,7 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
 
 
 def compare_sizes(obligation: Obligation, redraw: Redraw | None, symbolic: SymbolicInputs) -> tuple[list[Sizes], int]:
-    """The sizes at which the outputs are equal, and the number of regions of maxima. Raises as `prove_by_field`."""
+    """The sizes at which the outputs are equal, and the number of regions of maxima. Raises like `prove_by_field`."""
     points = Points(symbolic)
     shown: list[Sizes] = []
     reasons: list[str] = []
@@ -222,7 +223,7 @@ def compare_sizes(obligation: Obligation, redraw: Redraw | None, symbolic: Symbo
             is_first = obligation.is_thorough or not shown
             enough = ENOUGH_DRAWS if is_first else ENOUGH_DRAWS // 2
             coverage = compare_first_at(obligation, redraw, sizes, points, enough)
-        except (EvaluationError, NotApplicable) as why:  # a size that the fragment does not take
+        except (EvaluationError, NotApplicable) as why:  # a size that the fragment does not support
             reasons.append(str(why))
             if must_run(obligation, sizes) or (sizes in beside and isinstance(why, NotApplicable)):
                 raise NotApplicable(differs_in_form(sizes, beside, why)) from why
@@ -230,7 +231,7 @@ def compare_sizes(obligation: Obligation, redraw: Redraw | None, symbolic: Symbo
             if is_hopeless and not obligation.is_thorough:
                 raise
             continue
-        if not coverage.elements:  # extents below the one of a window
+        if not coverage.elements:  # the extents are less than that of a window
             reasons.append(EMPTY_OUTPUTS)
             continue
         shown.append(sizes)
@@ -241,7 +242,7 @@ def compare_sizes(obligation: Obligation, redraw: Redraw | None, symbolic: Symbo
 
 
 def sizes_with_equal_bits(obligation: Obligation, symbolic: SymbolicInputs) -> list[Mapping[str, int]]:
-    """The sizes at which both fragments apply the same operations to the same elements; none if at one they do not."""
+    """The sizes at which both fragments apply the same operations to the same elements; empty if one differs."""
     if has_drawn_integers(obligation, symbolic):
         return []
     has_floats = any(i.dtype in FLOATS for i in obligation.inputs)
@@ -269,7 +270,7 @@ def sizes_with_equal_bits(obligation: Obligation, symbolic: SymbolicInputs) -> l
 
 
 def differs_in_form(sizes: Sizes, beside: Sequence[Sizes], why: Exception) -> str:
-    """The reason for which sizes beside a limit leave a proof open: the first extent with another form."""
+    """The reason why sizes near a limit prevent a proof: the first extent with another form."""
     extent = max(sizes.values())
     is_last = any(max(other.values()) == extent + 1 for other in beside)
     return f"it differs in form from extent {extent + is_last} on, where {why}"
@@ -283,7 +284,7 @@ def sizes_in(shown: Sequence[Mapping[str, int]]) -> frozenset[int]:
 def guarantee_of(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[Guarantee, tuple[str, ...]]:
     """The guarantee of a comparison without a difference, and the domain of elements that it covers.
 
-    Raises NotApplicable where results jump, and under a condition: a draw seldom falls beside the end of either.
+    Raises NotApplicable if results jump, and under a condition: a draw rarely lies near the limits of either.
     """
     if obligation.condition is not None:
         raise NotApplicable("random points say nothing of the ends of a condition")
@@ -291,19 +292,19 @@ def guarantee_of(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[Guar
         return Guarantee.EXACT, ("every integer, with overflow",)
     if has_drawn_integers(obligation, symbolic):
         return Guarantee.DRAWN_INTEGERS, ()
-    # The places at which models jump may be apart by less than draws are.
+    # The places at which models jump may be closer together than draws are.
     if not jumps_of(obligation) <= CONTINUOUS_STEPS:
         raise NotApplicable("results jump between drawn numbers")
     return Guarantee.REALS, extents_words(obligation)
 
 
 def extents_words(obligation: Obligation) -> tuple[str, ...]:
-    """The extents that were drawn, in words."""
+    """The extents that were drawn, as text."""
     return (f"extents below {INTEGER_LIMITS[0]} in inputs",) if extent_inputs(obligation) else ()
 
 
 class Evaluator:
-    """Evaluates a fragment on shadow arrays; its constants, and others of `symbolic` names, are lifted once."""
+    """Evaluates a fragment on shadow arrays; its constants, and those of `symbolic` names, are lifted once."""
 
     def __init__(self, fragment: Fragment, symbolic: frozenset[str] = frozenset()) -> None:
         self.model = copy_without(fragment.model)
@@ -349,7 +350,7 @@ Evaluators = tuple[Evaluator, Evaluator]
 
 
 def computed_constant(origin: Origin, feeds: Mapping[str, Any], known: dict[int, Any]) -> ShadowArray:
-    """A constant that follows from inputs. Raises NotApplicable where its exact elements are lost."""
+    """A constant that follows from inputs. Raises NotApplicable if its exact elements are lost."""
     try:
         found = compute(origin, feeds, known)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as why:
@@ -360,16 +361,16 @@ def computed_constant(origin: Origin, feeds: Mapping[str, Any], known: dict[int,
 
 
 def lifted_codes(array: Array) -> ShadowArray:
-    """Integers, bools or strings as field elements: numbers themselves, strings by a hash."""
+    """Integers, bools or strings as field elements; strings are hashed."""
     if array.dtype.kind in "OSU":
         array = np.array([crc32(str(x).encode()) for x in array.ravel().tolist()], np.int64).reshape(array.shape)
     return shadowed(array.astype(np.float64), lift(array))
 
 
 def exact_policy(array: Array, element_type: int, is_exact: bool) -> Array:
-    """A result of an op; one without field elements is lifted if it is made of single-precision constants.
+    """A result of an op; one without field elements is lifted if it consists of single-precision constants.
 
-    Raises NotApplicable for other numbers: they come from drawn ones, whose exact values a meaning has lost.
+    Raises NotApplicable for other numbers: they come from drawn numbers whose exact values were lost.
     """
     if isinstance(array, ShadowArray) and array.field is not None:
         return array
@@ -413,7 +414,7 @@ def compare_at(
             break
         try:
             add_draws(coverage, other, sizes, points, limit=coverage.draws + 2 * ENOUGH_DRAWS)
-        except Difference as why:  # it holds for these constants alone
+        except Difference as why:  # the outputs are equal only for these constants
             raise NotApplicable("an element of the outputs is never defined in the field") from why
     coverage.require_enough()
     return coverage
@@ -426,7 +427,7 @@ def add_draws(
     evaluators = points.evaluators(obligation)
     condition = None if obligation.condition is None else Evaluator(Fragment(obligation.condition))
     failures = refused = 0
-    # The samples of a draw for a region are as many as arrays of its elements make little larger.
+    # A draw for a region has as many samples as are possible without making arrays much larger.
     elements = sum(prod(shape) for _, shape in obligation.concrete_inputs(sizes))
     samples = 1 if obligation.is_thorough else max(1, min(SAMPLES, SAMPLED_ELEMENTS // max(elements, 1)))
     while coverage.wants_draws(limit):
@@ -468,7 +469,7 @@ def add_draws(
 
 
 def require_declared_shapes(model: onnx.ModelProto, outputs: Sequence[Any]) -> None:
-    """Raise EvaluationError if an output has other extents than the model declares, which no inputs give."""
+    """Raise EvaluationError if an output differs from the declared extents, which no inputs can give."""
     for value, found in zip(model.graph.output, outputs, strict=True):
         declared = value.type.tensor_type.shape.dim
         if not isinstance(found, list) and len(declared) == np.ndim(found):
@@ -485,7 +486,7 @@ class Points(Struct, frozen=True):
     _last: list[tuple[Obligation, Evaluators]] = msgspec.field(default_factory=list["tuple[Obligation, Evaluators]"])
 
     def evaluators(self, obligation: Obligation) -> Evaluators:
-        """The evaluators of both fragments of an obligation, which are kept until another one is asked for."""
+        """The evaluators of both fragments of an obligation, which are kept until another obligation is used."""
         if not self._last or self._last[0][0] is not obligation:
             beside = self.symbolic.constants
             made = Evaluator(obligation.before, beside), Evaluator(obligation.after, beside)
@@ -534,7 +535,7 @@ class Points(Struct, frozen=True):
         return feeds
 
     def _beside_boundaries(self, numbers: Array, elements: FieldArray, boundaries: Array) -> tuple[Array, FieldArray]:
-        """The numbers with some of them equal to each other, and others on or beside a boundary."""
+        """The numbers, some of which become equal to each other, and others lie on or near a boundary."""
         places: Any = np.arange(numbers.size)
         copied: Any = self.rng.random(numbers.size) < SPECIAL_SHARE
         places[copied] = self.rng.integers(0, numbers.size, int(copied.sum()))
@@ -550,17 +551,17 @@ class Points(Struct, frozen=True):
 
 SPECIAL_SHARE = 0.3
 DISTANCES = np.array([0.0, 0.0, 2.0**-18, -(2.0**-18), 2.0**-10, -(2.0**-10), 1.0, -1.0])
-"""From a boundary, relative to it beyond 1: no less than single precision rounds, as constants are not more precise."""
+"""Distances from a boundary, relative to it above 1; at least the rounding of single precision, as of constants."""
 MAX_BOUNDARIES = 64
 
 
 def is_special(number: int) -> bool:
-    """Whether a draw has large numbers, or equal ones and those on and beside the constants of the models."""
+    """Whether a draw has large numbers, or equal ones and those on and near the constants of the models."""
     return number % 2 == 1
 
 
 def large_scale(number: int) -> float:
-    """The scale of a special draw of large numbers, as every other one is, beyond far limits; 0 for others."""
+    """The scale of a special draw of large numbers, which may exceed distant limits; 0 for other draws."""
     return LARGE_SCALES[number // 4 % len(LARGE_SCALES)] if number % 4 == 3 else 0.0
 
 
@@ -579,7 +580,7 @@ BOUNDARY_LIMIT = 1e6
 
 
 def random_elements(rng: np.random.Generator, numbers: Array, samples: int = 1) -> FieldArray:
-    """Random field elements: squares for positive numbers, so that the root of a square is the absolute value."""
+    """Random field elements; positive numbers are squares, so that the root of a square is the absolute value."""
     data = np.zeros((ff.ROWS, samples, *numbers.shape), np.int64)
     roots = rng.integers(1, ff.P, data.shape[1:])
     squares = roots * roots % ff.P

@@ -1,9 +1,9 @@
-"""Rounding of which a proof over the reals says nothing: of the results of ops, and of the constants of a rule.
+"""Rounding, about which a proof over the reals says nothing: of the results of ops, and of the constants of a rule.
 
-A form that overflows, underflows or cancels on the way loses numbers that another one keeps, as the root of a square
-does. Where a model decides by rounded numbers, as an ArgMax does, an ulp makes another integer. Devices that compute in
-16 bits round the result of each op, where onnxruntime has 32 bits between ops on the CPU. A rule that multiplies two
-small constants may make 0 of them, and one that adds a small one to a large one may drop it.
+A form with intermediate results that overflow, underflow or cancel loses numbers that another form keeps, such as
+the root of a square. If a model decides by rounded numbers, as ArgMax does, an ulp may change an integer. Devices that
+compute in 16 bits round the result of each op, while onnxruntime keeps 32 bits between ops on the CPU. A rule that
+multiplies two small constants may turn them into 0, and one that adds a small one to a large one may lose it.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class Precision(Struct, frozen=True):
 
     @property
     def largest_exponent(self) -> int:
-        """The exponent beyond which numbers overflow."""
+        """The exponent above which numbers overflow."""
         return 1 << self.exponent - 1
 
 
 class Draw(Struct, frozen=True):
-    """Inputs for a comparison of roundings: `numbers` of normal ones, the place of an input, and the least precision.
+    """Inputs to compare roundings: `numbers` is called with normal ones, an input's index and the lowest precision.
 
-    `is_extreme`: they are of a magnitude that few models have.
+    `is_extreme`: their magnitude is rare in models.
     """
 
     numbers: Callable[[Array, int, Precision], Array]
@@ -88,14 +88,14 @@ def _moved_apart(side: int) -> Draw:
 
 
 def _far(order: int, sign: int = 1) -> Draw:
-    """Numbers so far from 0, all or every other input below it, that differences of powers of an order lose half."""
+    """Numbers so far from 0, in every (other) input, that differences of powers of an order lose half their bits."""
     return Draw(
         lambda normal, place, precision: normal + sign**place * 16.0 * 2.0 ** (precision.significand / (2 * order))
     )
 
 
 def _alike(scale: float) -> Draw:
-    """Numbers of one sign and magnitude, so that the sum of a few is larger than each."""
+    """Numbers of one sign and similar magnitude, so that the sum of a few is larger than each."""
     return Draw(lambda normal, _place, _precision: np.clip(np.abs(normal), 0.6, 0.95) * scale)
 
 
@@ -111,12 +111,12 @@ def _extreme(share: float) -> Draw:
 
 
 def _tied(scale: float) -> Draw:
-    """Numbers of one magnitude that are some ulps apart."""
+    """Numbers of similar magnitude that are some ulps apart."""
     return Draw(lambda normal, _, precision: scale * (1 + np.round(2 * normal) * precision.eps))
 
 
 def _beside_halves(share: float) -> Draw:
-    """Whole numbers and halves, shares of an ulp apart."""
+    """Whole numbers and halves, a fraction of an ulp apart."""
 
     def numbers(normal: Array, _: int, precision: Precision) -> Array:
         halves = np.round(normal * 2) / 2
@@ -133,12 +133,12 @@ LARGEST = float(np.finfo(np.float16).max)
 OF_HALVES = (*map(of_scale, SCALES), *map(_alike, (*POSITIVE_SCALES, LARGEST)))
 """Several scales, one sign so that sums grow, and numbers two of which are too large."""
 EXTREME_SHARES = (0.75, 0.4, 0.26, 0.2)
-"""Of the exponents of a type: powers of 2, 3, 4 and 5 of these numbers are beyond it, and the ones before are not."""
+"""Fractions of the exponents of a type: powers of 2, 3, 4 and 5 of these numbers exceed it, lower powers do not."""
 DRAWS_OF_ALIKE = (of_scale(1.0), _extreme(EXTREME_SHARES[0]), _extreme(-EXTREME_SHARES[0]))
 DRAWS = (
     *DRAWS_OF_ALIKE,
     of_scale(256.0),
-    *(moved(side) for moved in (_moved, _moved_apart) for side in (1, -1)),  # exponentials overflow there
+    *(moved(side) for moved in (_moved, _moved_apart) for side in (1, -1)),  # exponentials of these overflow
     _far(2),
     _far(2, -1),
     _far(1),
@@ -151,15 +151,15 @@ DECIDING_DRAWS = (
     _spread(),
     *(_extreme(side * EXTREME_SHARES[0]) for side in (1, -1)),
 )
-"""Numbers at which roundings make or break ties: near each other, beside simple thresholds, and saturated."""
-MAX_BESIDE, LEAST_BESIDE = 4, 8.0  # constants that numbers are drawn beside, of which the least loses some bits
+"""Numbers for which rounding creates or breaks ties: near each other, near simple thresholds, and saturated."""
+MAX_BESIDE, LEAST_BESIDE = 4, 8.0  # constants near which numbers are drawn; the smallest of them loses some bits
 DECIDING_ELEMENTS, MAX_TIMES = 512, 32  # of an input that are drawn in each of these ways, in so many parts at most
 LARGEST_SHARE = 0.8
-"""Of the exponents of a type, beyond which results are too near its ends to be compared."""
+"""Fraction of the exponents of a type; results closer to its limits are not compared."""
 MUCH_LESS = 64.0
 MAX_ELEMENTS = 1 << 16
 MAX_ULPS = 64.0  # of a constant that sums computed
-SHARE_OF_LARGEST = 2.0**-10  # of a constant, below which its elements may be left of a sum that cancels
+SHARE_OF_LARGEST = 2.0**-10  # of a constant; elements smaller than this may remain from a sum that cancels
 LOST_CONSTANT = "a constant of the result is far from its exact number"
 LOST_TERM = "a constant of the result loses half of the bits of one that it is made of"
 OTHER_BITS = "floats are rounded to fewer bits in one of them alone"
@@ -174,7 +174,7 @@ JUMPING = ops_with(Trait.JUMPS)
 
 
 def with_rounding(obligation: Obligation, verdicts: Sequence[ProofVerdict]) -> Sequence[ProofVerdict]:
-    """The verdicts, without proofs over the reals where the rewritten model alone loses bits, numbers or constants."""
+    """The verdicts, without proofs over the reals if only the rewritten model loses bits, numbers or constants."""
     if all(v.guarantee is not Guarantee.REALS for v in verdicts):
         return verdicts
     reason, loses_less = rounding_of_models(obligation)
@@ -185,7 +185,7 @@ def with_rounding(obligation: Obligation, verdicts: Sequence[ProofVerdict]) -> S
 
 
 def rounding_of_models(obligation: Obligation) -> tuple[str, bool]:
-    """The loss of the rewritten model alone, if there is one, and whether the original alone has one."""
+    """A loss that only the rewritten model has, or "", and whether there is a loss that only the original has."""
     bits = {found for f in obligation.fragments if (found := least_bits(f)) is not None}
     if len(bits) > 1:
         return OTHER_BITS, False
@@ -197,7 +197,7 @@ def rounding_of_models(obligation: Obligation) -> tuple[str, bool]:
 
 
 def least_bits(fragment: Fragment) -> Precision | None:
-    """The fewest bits of significands, and of exponents, of floats that follow from inputs; None without any."""
+    """The lowest precision, in significand and exponent bits, of floats that follow from inputs; None without any."""
     types, model = fragment.element_types, fragment.model
     drawn = {i.name for i in model.graph.input}
     read = {o.name for o in model.graph.output}
@@ -216,7 +216,7 @@ def precision_of(element_type: int) -> Precision:
 
 
 def lost_constants(obligation: Obligation) -> str:
-    """The loss in a constant of the result that the same rule computes with doubles, if there is one."""
+    """The loss in a constant of the result compared with the same rule computed with doubles; "" if there is none."""
     if obligation.retyped is None:
         return ""
     narrow, wide = constants_made(obligation), constants_made(retyped(obligation, TensorProto.DOUBLE))
@@ -237,7 +237,7 @@ def lost_constants(obligation: Obligation) -> str:
 
 
 def retyped(obligation: Obligation, dtype: int, factors: Mapping[str, float] = NO_FACTORS) -> Obligation | None:
-    """The obligation of the same rule with floats of another type, and constants times factors, if any."""
+    """The obligation of the same rule with another float type and with constants times factors, if there is one."""
     try:
         return None if obligation.retyped is None else obligation.retyped(dtype, factors)
     except (NotApplicable, PassesError):
@@ -259,7 +259,7 @@ def shapes_of(arrays: Mapping[str, Array]) -> Mapping[str, tuple[int, ...]]:
 
 
 def drops(narrow: Array, wide: Array, moved: Array) -> bool:
-    """Whether a constant is rounded by more than it moves as doubles where half of the bits of another one move."""
+    """Whether rounding changes a constant by more than changing half of the bits of another one does in doubles."""
     if helper.np_dtype_to_tensor_dtype(narrow.dtype) not in FLOATS:
         return False
     step = float(np.max(np.abs(moved - wide), initial=0.0))
@@ -267,7 +267,7 @@ def drops(narrow: Array, wide: Array, moved: Array) -> bool:
 
 
 def is_lost(narrow: Array, wide: Array) -> bool:
-    """Whether a constant in its own type is far from itself as doubles: beyond rounding, or where that underflows."""
+    """Whether a constant in its own type is far from the one in doubles: by more than rounding, or by underflow."""
     if helper.np_dtype_to_tensor_dtype(narrow.dtype) not in FLOATS or not wide.size:
         return False
     form = float_info(narrow.dtype)
@@ -280,8 +280,8 @@ def is_lost(narrow: Array, wide: Array) -> bool:
 def lost_bits(obligation: Obligation, precision: Precision) -> tuple[str, bool]:
     """The loss of the result, rounded after each op, that the original lacks, and whether the original loses more.
 
-    Numbers are usual ones, those whose exponentials or differences are extreme, and large and small ones. Of a region,
-    the original is evaluated on usual ones where its result loses bits alone, and on few where both have the same ops.
+    Numbers are usual ones, those whose exponentials or differences are extreme, and large and small ones. For a region,
+    the original is evaluated on usual ones only if its result loses bits, and on few if both have the same ops.
     """
     rng = np.random.default_rng(0)
     precision = shortened(precision)
@@ -330,7 +330,7 @@ def short(numbers: Array) -> Array:
 
 
 def rounded_once(array: Array, element_type: int, is_exact: bool) -> Array:
-    """A result rounded to its type; a double to fewer bits, beside which float64 is exact."""
+    """A result rounded to its type; doubles are rounded to fewer bits, compared with which float64 is exact."""
     is_double = element_type == TensorProto.DOUBLE and array.dtype == np.float64
     return short(array) if is_double else rounded(array, element_type, is_exact)
 
@@ -342,7 +342,7 @@ def decide_otherwise(
     precision: Precision,
     constants: Sequence[float],
 ) -> bool:
-    """Whether roundings of the two models make other integers, bools or steps of drawn numbers."""
+    """Whether rounding in the two models leads to different integers, bools or steps for drawn numbers."""
     rng = np.random.default_rng(0)
     largest = max((prod(shape) for _, shape in obligation.concrete_inputs(sizes)), default=1)
     times = min(MAX_TIMES, 1 + DECIDING_ELEMENTS // max(largest, 1))
@@ -357,7 +357,7 @@ def decide_otherwise(
 
 
 class RoundedFragment(Struct, frozen=True):
-    """A model that is evaluated with the result of each op rounded; `largest_exponent` is the one of its least type."""
+    """A model evaluated with the result of each op rounded; `largest_exponent` is that of its narrowest type."""
 
     model: onnx.ModelProto
     order: EvaluationOrder
@@ -382,9 +382,9 @@ class RoundedFragment(Struct, frozen=True):
         return [self.error_of(name, found[name], exact[name]) for name in exact]
 
     def error_of(self, name: str, found: Any, exact: Any) -> float:
-        """The largest error of an output where the exact one is a number, by the largest one and the root of rounding.
+        """The largest error of an output where the exact one is finite, by its largest number and the root of rounding.
 
-        The error of integers, and of numbers near the ends of their type, is 0.
+        The error of integers, and of numbers near the limits of their type, is 0.
         """
         x, wanted = np.asarray(found), np.asarray(exact)
         if x.shape != wanted.shape or self.dtypes[name] not in FLOATS:
@@ -399,29 +399,29 @@ class RoundedFragment(Struct, frozen=True):
 
     @property
     def decides(self) -> bool:
-        """Whether an output jumps where a number moves by an ulp."""
+        """Whether an output jumps when a number moves by an ulp."""
         floats_alone = FLOATS.issuperset(self.dtypes.values())
         return not floats_alone or any(n.op_type in JUMPING for n in all_nodes(self.model.graph.node))
 
     def is_other_decision(self, name: str, found: Any, wanted: Any, draw: Draw) -> bool:
-        """Whether an output is another integer or bool; of usual numbers, a float that half of the bits tell apart."""
+        """Whether an output is another integer or bool, or a usual float that differs in half the bits."""
         if self.dtypes[name] in FLOATS:
             return not draw.is_extreme and self.error_of(name, found, wanted) > 1
         return not np.array_equal(found, wanted)
 
     def loses_itself(self, obligation: Obligation, feeds: Mapping[str, Array], exact: Mapping[str, Any]) -> bool:
-        """Whether onnxruntime's kernels of the original lose as much, as kernels of norms do, which square inside."""
+        """Whether onnxruntime's kernels of the original lose as much, such as those of norms, which square numbers."""
         found = run_original(obligation, feeds)
         return any(has_lost_bits(0.0, self.error_of(name, a, exact[name])) for name, a in found.items())
 
 
 def arithmetic_of(model: onnx.ModelProto) -> Sequence[str]:
-    """The operators of a model in their order, but those that move data."""
+    """The operators of a model in order, except those that move data."""
     return [n.op_type for n in all_nodes(model.graph.node) if n.op_type not in MOVING]
 
 
 def holds(obligation: Obligation, feeds: Mapping[str, Array]) -> bool:
-    """Whether the condition of an obligation holds for inputs."""
+    """Whether inputs satisfy the condition of an obligation."""
     if obligation.condition is None:
         return True
     names = [o.name for o in obligation.condition.graph.output]
@@ -429,12 +429,12 @@ def holds(obligation: Obligation, feeds: Mapping[str, Array]) -> bool:
 
 
 def has_lost_bits(before: float, after: float) -> bool:
-    """Whether a result is off by more than the root of the relative rounding, and by far more than the original."""
+    """Whether an error exceeds the root of the relative rounding, and by far that of the original."""
     return after > max(1.0, MUCH_LESS * before)
 
 
 def overflows(obligation: Obligation) -> bool:
-    """Whether models of float16 give a number before and an infinity after, on drawn numbers of some scale."""
+    """Whether models of float16 compute a number before and infinity after, for drawn numbers of some scale."""
     if not any(TensorProto.FLOAT16 in f.element_types.values() for f in obligation.fragments):
         return False
     outputs = [o.name for o in obligation.before.model.graph.output]

@@ -1,7 +1,7 @@
 """Decisions of code without a comparison: quotients, remainders, extremes, signs and entries of tables.
 
-Each gives the outcomes that its operands have, and all that it has. Operands that are no numbers decide nothing.
-A function of numbers that is neither known nor a formula has an outcome that never occurs.
+Each yields the outcomes that its operands have, and all possible outcomes. Operands that are not numbers decide
+nothing. A function of numbers that is neither known nor a formula has an outcome that never occurs.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import numpy as np
 from msgspec import Struct
 
 Outcomes = tuple[Sequence[str], Sequence[str]]
-"""The outcomes that occur, and all that there are."""
+"""The outcomes that occur, and all possible outcomes."""
 NOTHING: Outcomes = (), ()
 NUMBER, TWO, THREE = "number ", "two numbers", "three numbers"
 """The start of an outcome that is a number, and outcomes that occur where as many others of a place do."""
 CHANGING = frozenset({"add", "append", "extend", "next", "pop", "popitem", "remove", "send", "setdefault", "update"})
-"""Names of functions that are not called a second time."""
+"""Names of functions that are not called again."""
 
 
 class NumberDecision(Struct, frozen=True):
-    """The operands of a decision, as a tuple, and its outcomes for their numbers."""
+    """The operands of a decision, as a tuple, and its outcomes for given operands."""
 
     operands: ast.expr
     outcomes: Callable[..., Outcomes]
 
 
 def outcomes_of(decide: Callable[..., Outcomes], operands: Sequence[Any]) -> Outcomes:
-    """The outcomes of a decision, which small arrays of integers make by element."""
+    """The outcomes of a decision; small arrays of integers have outcomes for each element."""
     if decide in (entry, narrowed, unlisted) or not any(map(_is_array, operands)):
         return decide(*operands)
     try:
@@ -52,7 +52,7 @@ def quotient(a: Any, b: Any) -> Outcomes:
 
 
 def whole_quotient(a: Any, b: Any) -> Outcomes:
-    """Quotients of 1 and more, of a number that is a multiple."""
+    """Quotients of 1 and more for a number that is a multiple."""
     if not are_numbers(a, b) or not b:
         return NOTHING
     taken, _ = _steps(a, b)
@@ -60,24 +60,24 @@ def whole_quotient(a: Any, b: Any) -> Outcomes:
 
 
 def remainder(a: Any, b: Any) -> Outcomes:
-    """Whether a number is its own remainder, and whether there is one."""
+    """Whether a number equals its remainder, and whether there is a remainder."""
     if not are_numbers(a, b) or not b:
         return NOTHING
     return _joined(((["itself"] if a % b == a else ["less"]), ("itself", "less")), _rest(a, b))
 
 
 def shifted(a: Any, bits: Any) -> Outcomes:
-    """The quotients of a power of two."""
+    """The quotients by a power of two."""
     return quotient(a, 1 << bits) if are_numbers(a, bits) and 0 <= bits < MAX_BITS else NOTHING
 
 
 def whole_part(a: Any, *_: Any) -> Outcomes:
-    """The quotients of one."""
+    """The quotients by one."""
     return quotient(a, 1)
 
 
 def stepped(first: Any, end: Any = None, step: Any = 1) -> Outcomes:
-    """The numbers in a range, and its steps where these are more than 1."""
+    """The numbers in a range, and its steps if these are more than 1."""
     if end is None:
         first, end = 0, first
     if not are_numbers(first, end, step) or not step:
@@ -87,18 +87,18 @@ def stepped(first: Any, end: Any = None, step: Any = 1) -> Outcomes:
 
 
 def varied(*numbers: Any) -> Outcomes:
-    """Three whole numbers, which show more of a formula than one."""
+    """Three whole numbers, which show more about a formula than one."""
     found = [f"{NUMBER}{int(n)}" for n in numbers if are_numbers(n) and float(n).is_integer()]
     return found, [THREE] if found else []
 
 
 def repeated(count: int) -> Outcomes:
-    """The trips of a loop: even and odd ones, and three numbers of them."""
+    """The trips of a loop: even and odd ones, and three numbers of trips."""
     return _joined(varied(count), (["odd" if count % 2 else "even"], ("even", "odd")))
 
 
 def extent(shape: Any, at: Any) -> Outcomes:
-    """Two extents that are chosen, and whether one is unlike the others of its shape."""
+    """Two extents that are chosen, and whether one differs from the others of its shape."""
     if not isinstance(shape, tuple) or not are_numbers(at, *shape):
         return NOTHING
     sizes = cast("tuple[int, ...]", shape)
@@ -112,7 +112,7 @@ def rank(number: Any) -> Outcomes:
 
 
 def narrowed(function: Any, options: Mapping[str, Any], *operands: Any) -> Outcomes:
-    """Whether a number of fewer bits is the one that it is made of."""
+    """Whether a number converted to fewer bits keeps its value."""
     owner = getattr(function, "__self__", None)
     given = owner if are_numbers(owner) else operands[0] if operands else None
     if not are_numbers(given) or not (isinstance(function, NATIVE) or owner is given):
@@ -124,7 +124,7 @@ def narrowed(function: Any, options: Mapping[str, Any], *operands: Any) -> Outco
 
 
 def unlisted(function: Any, _: Mapping[str, Any], *operands: Any) -> Outcomes:
-    """An outcome that never occurs, for a function of numbers that is no code in Python."""
+    """An outcome that never occurs, for a function of numbers without Python code."""
     owner = getattr(function, "__self__", None)
     numbers = (owner, *operands) if are_numbers(owner) else operands
     is_known = isinstance(function, NATIVE) and (owner is None or isinstance(owner, ModuleType) or are_numbers(owner))
@@ -132,14 +132,14 @@ def unlisted(function: Any, _: Mapping[str, Any], *operands: Any) -> Outcomes:
 
 
 def masked(a: Any, b: Any) -> Outcomes:
-    """Whether a number has none, some or all of its bits in a mask."""
+    """Whether none, some or all of a number's bits are in a mask."""
     if not isinstance(a, int) or not isinstance(b, int):
         return NOTHING
     return ["none" if not a & b else "all" if a & b == a else "some"], ("none", "some", "all")
 
 
 def emptiness(count: Any) -> Outcomes:
-    """Whether there is something."""
+    """Whether there is anything."""
     return ["some" if count else "nothing"], ("nothing", "some")
 
 
@@ -151,7 +151,7 @@ def sign(a: Any) -> Outcomes:
 
 
 def least(*operands: Any) -> Outcomes:
-    """The operand that is less than all others."""
+    """The operand that is lower than all others."""
     return _extreme(operands, -1)
 
 
@@ -168,7 +168,7 @@ def clipped(a: Any, low: Any, high: Any) -> Outcomes:
 
 
 def entry(table: Any, key: Any, *default: Any) -> Outcomes:
-    """The entries of a table; with a default, a key that has none."""
+    """The entries of a table; with a default, also a key that has none."""
     if isinstance(table, Mapping):
         keys = [repr(k) for k in cast("Mapping[Any, Any]", table)]
         return [repr(key) if repr(key) in keys else "none"], [*keys, *(["none"] if default else [])]
@@ -179,10 +179,10 @@ def entry(table: Any, key: Any, *default: Any) -> Outcomes:
 
 
 MAX_BITS = 64
-NARROW_BYTES = 2  # of numbers that do not hold all extents
-MAX_ARRAY = 16  # elements of an array that decide
+NARROW_BYTES = 2  # of numbers that cannot represent all extents
+MAX_ARRAY = 16  # elements of an array that can decide
 NATIVE: tuple[type[Any], ...] = BuiltinFunctionType, np.ufunc, type, type(cast("object", np.isclose))
-"""The types of functions without code in Python, NumPy's included."""
+"""The types of functions without Python code, including NumPy's."""
 OPERATORS: Mapping[type[ast.operator], Callable[..., Outcomes]] = {
     ast.FloorDiv: quotient,
     ast.Mod: remainder,
@@ -209,11 +209,11 @@ FORMULAS = ROUNDING | CURVES | {
     "bool", "enumerate", "float", "float32", "float64", "full", "int32", "int64", "isinstance", "len", "list", "ones",
     "prod", "set", "slice", "sum", "tuple", "zeros", "zip",
 }  # fmt: skip
-"""Functions that are one formula for all numbers, or hold them."""
+"""Functions that are the same formula for all numbers, or contain them."""
 
 
 def are_numbers(*values: Any) -> bool:
-    """Whether all values are numbers, and no bools."""
+    """Whether all values are numbers, and not bools."""
     return all(isinstance(v, int | float | np.integer | np.floating) and not isinstance(v, bool) for v in values)
 
 
@@ -241,7 +241,7 @@ def _extreme(operands: Sequence[Any], side: int) -> Outcomes:
 
 
 def decisions_of(function: ast.FunctionDef | ast.Lambda, tested: set[int]) -> Iterator[tuple[ast.AST, NumberDecision]]:
-    """The decisions of a function in parts that are not `tested` as a whole, by their node."""
+    """Yield the decisions of a function in parts that are not `tested` as a whole, by their node."""
     nodes = [*ast.walk(function)]
     multiples = set(_tested_multiples(nodes, tested))
     local = {a.arg for n in nodes if isinstance(n, ast.arguments) for a in (*n.posonlyargs, *n.args, *n.kwonlyargs)}
@@ -307,17 +307,17 @@ def _of_call(name: str, node: ast.Call, local: set[str]) -> NumberDecision | Non
 
 
 def _of_variables(operands: Sequence[ast.expr], local: set[str]) -> NumberDecision:
-    """A formula of those operands that are no constants."""
+    """A formula of the operands that are not constants."""
     return NumberDecision(_tuple(*(o for o in operands if not _is_constant(o, local))), varied)
 
 
 def _name_of(call: ast.Call) -> str:
-    """The name of a function, as it is called."""
+    """The name of a function as written in its call."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _of_table(table: ast.expr, key: Sequence[ast.expr], local: set[str]) -> NumberDecision | None:
-    """An entry of a table that is written there, or depends on nothing local; others are data."""
+    """An entry of a table that is written there, or depends on nothing local; other tables are data."""
     if isinstance(table, ast.List | ast.Tuple) and not any(isinstance(e, ast.Starred) for e in table.elts):
         table = ast.Tuple([ast.Constant(0) for _ in table.elts], ast.Load())
     elif isinstance(table, ast.Dict) and None not in table.keys:
@@ -328,14 +328,14 @@ def _of_table(table: ast.expr, key: Sequence[ast.expr], local: set[str]) -> Numb
 
 
 def _is_constant(node: ast.AST, local: set[str]) -> bool:
-    """Whether an expression reads no local names but its own."""
+    """Whether an expression reads no local names except its own."""
     inner = [*ast.walk(node)]
     own = {n.id for n in inner if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     return all(n.id in own or n.id not in local for n in inner if isinstance(n, ast.Name))
 
 
 def _tested_multiples(nodes: Sequence[ast.AST], tested: set[int]) -> Iterator[str]:
-    """The operands of remainders that are tested, as text."""
+    """Yield the operands of remainders that are tested, as text."""
     names = {n.id for n in nodes if id(n) in tested and isinstance(n, ast.Name)}
     for node in nodes:
         match node:
@@ -365,12 +365,12 @@ def _tuple(*operands: ast.expr) -> ast.expr:
 
 
 def _listed(node: ast.expr) -> ast.expr:
-    """A generator as a list, which is read twice."""
+    """A generator as a list, because it is read twice."""
     return ast.ListComp(node.elt, node.generators) if isinstance(node, ast.GeneratorExp) else node
 
 
 def is_repeatable(node: ast.AST, builder: str) -> bool:
-    """Whether evaluating an expression again changes nothing, and adds no op to the graph that `builder` makes."""
+    """Whether evaluating an expression again changes nothing, and adds no op to the graph of `builder`."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Yield | ast.YieldFrom | ast.Await):
             return False

@@ -1,4 +1,4 @@
-"""Proof obligations: a fragment, its rewritten form, and the domain on which both must compute the same."""
+"""Proof obligations: a fragment, its rewritten form, and the domain on which both must compute the same values."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ Dim = SymInt
 class Fragment:
     """A model and the exact values of its float constants, by name of initializer or output of a Constant node.
 
-    A constant that `exact` lacks has no exact value but the number that it holds. `shadows` has the same constants, and
-    irrational and large ones, as `shadow_array.ShadowArray`. Constants that are `computed` follow from inputs of the
-    obligation.
+    The exact value of a constant that `exact` lacks is its number. `shadows` has the same constants, and irrational and
+    large ones, as `shadow_array.ShadowArray`. Constants that are `computed` follow from inputs of the obligation.
     """
 
     model: onnx.ModelProto
@@ -49,7 +48,7 @@ class Fragment:
 class InputType(Struct, frozen=True):
     """An input of both fragments: its element type (TensorProto.DataType) and its dims.
 
-    `is_positive`: only numbers above 0 are drawn, as it stands for weights that are.
+    `is_positive`: only positive numbers are drawn, because it represents weights that are.
     """
 
     name: str
@@ -58,7 +57,7 @@ class InputType(Struct, frozen=True):
     is_positive: bool = False
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """The shape with those sizes for the symbols. Raises NotApplicable where an extent would be below 0."""
+        """The shape with those sizes of symbols. Raises NotApplicable if an extent would be negative."""
         found = [substitute(d, lambda atom: sizes.get(str(atom))) for d in self.dims]
         extents = tuple(d for d in found if isinstance(d, int) and d >= 0)
         if len(extents) != len(found):
@@ -67,7 +66,7 @@ class InputType(Struct, frozen=True):
 
     @property
     def symbols(self) -> Iterator[str]:
-        """The symbols of the dims, and of expressions in them."""
+        """Yield the symbols of the dims, also in expressions."""
         for dim in self.dims:
             yield from symbols_in(dim)
 
@@ -78,14 +77,14 @@ def symbols_in(dim: Dim) -> list[str]:
 
 
 Sizes = Mapping[str, int]
-"""The extents that symbols stand for."""
+"""The extents that symbols represent."""
 
 
 class Visits(Struct, frozen=True):
-    """Sizes on both sides of limits of extents, all of which have to be compared.
+    """Sizes on both sides of limits of extents; all of them must be compared.
 
-    `windows` are others, of images and signals, at which a fragment may not run. `searched`: the largest extent up to
-    which limits were sought; 0 where no operator decides by an extent.
+    `windows` are further sizes, of images and signals, at which a fragment may not run. `searched` is the largest
+    extent up to which limits were sought; 0 if no operator decides by an extent.
     """
 
     sizes: tuple[Sizes, ...] = ()
@@ -97,17 +96,19 @@ class Visits(Struct, frozen=True):
 class Obligation:
     """The claim that `after` computes the outputs of `before` wherever `condition` holds.
 
-    `condition` is a model with the inputs of both whose outputs are bools, all of which are assumed to be true;
-    `unsaid` the reason for which the contract's has no expression on this model. The outputs of both fragments have the
-    same names and order. `build_site` is the line of the rule that returned the replacement, counted from its first
-    one; 0 if it is not known; `branches` are those that its code took, of
-    `all_branches`. `retyped` gives the obligation of the same
-    rule on the model with another type in place of float32 (TensorProto.DataType), and constants times factors; None if
-    it does not fire. Without
-    `is_thorough`, two sets of sizes are compared, and few points where no decision depends on them. `runs` are the
-    sizes that symbols have together, where they are not independent. Draws end once it no longer `has_time`. Symbols
-    with `known_extents` stand for these, which are large. `visits` are the sizes beside limits of extents, None before
-    they are sought (`extent_limits.with_visits`).
+    Attributes:
+        before, after: both fragments have the same names and order of outputs.
+        condition: a model with the inputs of both fragments and bool outputs, all of which are assumed to be true.
+        unsaid: the reason why the condition of the contract has no expression on this model.
+        build_site: the line of the rule that returned the replacement, counted from its first line; 0 if unknown.
+        branches: those that its code took, out of `all_branches`.
+        retyped: returns the obligation of the same rule on the model with another type instead of float32
+            (TensorProto.DataType), and constants times factors; None if the rule does not fire.
+        is_thorough: otherwise, two sets of sizes are compared, and few points if no decision depends on them.
+        runs: the sizes that symbols have together, if they are not independent.
+        has_time: draws end once it returns False.
+        known_extents: the large extents that symbols represent.
+        visits: the sizes near limits of extents; None before they are sought (`extent_limits.with_visits`).
     """
 
     before: Fragment
@@ -141,7 +142,7 @@ class Obligation:
 
     @property
     def nodes(self) -> Iterator[onnx.NodeProto]:
-        """The nodes of both models and of bodies in them."""
+        """Yield the nodes of both models and of bodies in them."""
         return (n for m in self.models for n in all_nodes(m.graph.node))
 
     @property
@@ -150,12 +151,12 @@ class Obligation:
         return tuple(dict.fromkeys(symbol for i in self.inputs for symbol in i.symbols))
 
     def concrete_inputs(self, sizes: Mapping[str, int]) -> Iterator[tuple[InputType, tuple[int, ...]]]:
-        """Each input with its shape at those sizes."""
+        """Yield each input with its shape at those sizes."""
         return ((i, i.shape(sizes)) for i in self.inputs)
 
 
 def promises_bits(contract: Contract) -> bool:
-    """Whether a contract promises equal bits, for some element types at least."""
+    """Whether a contract promises equal bits, at least for some element types."""
     return EXACT in (contract, contract.for_dtypes)
 
 
@@ -167,7 +168,7 @@ class NotApplicable(Exception):
 
 
 OVERRIDABLE_SINCE = 4
-"""The IR version from which on initializers that are inputs are their defaults; they are constants before."""
+"""The IR version from which on initializers that are inputs are defaults; before, they are constants."""
 SMALL_SIZES = ((2, 3), (3, 2), (1, 2), (4, 4), (6, 1), (5, 5))
 """Sizes of alternate symbols, one set after another."""
 DRAWN_INTEGERS = 3  # of inputs, below which they are drawn at first
@@ -176,7 +177,7 @@ LARGE_SIZE = 130
 
 
 def input_types(model: onnx.ModelProto) -> tuple[InputType, ...]:
-    """The inputs, with or without a default. Raises NotApplicable for one that is no tensor of known type and rank."""
+    """The inputs, with or without a default. Raises NotApplicable for other than tensors of known type and rank."""
     constants = {t.name for t in model.graph.initializer}
     found: list[InputType] = []
     for value in model.graph.input:
@@ -196,7 +197,7 @@ def input_types(model: onnx.ModelProto) -> tuple[InputType, ...]:
 
 
 def element_types(model: onnx.ModelProto) -> dict[str, int]:
-    """The element types of the values of a model and of bodies in it; 0 where ONNX infers none, as inside of bodies."""
+    """The element types of the values of a model and of bodies in it; 0 if ONNX infers none, such as in bodies."""
     inferred = infer_shapes(model).graph
     nodes = list(all_nodes(inferred.node))
     graphs = [inferred, *(body for node in nodes for body in subgraphs(node))]
@@ -213,19 +214,19 @@ def _tensor_type(value: onnx.ValueInfoProto) -> onnx.TypeProto.Tensor:
 
 
 def beside_limits(obligation: Obligation) -> Sequence[Sizes]:
-    """The sizes beside limits of extents, all of which are compared."""
+    """The sizes near limits of extents, all of which are compared."""
     return (*obligation.visits.sizes, *obligation.visits.windows) if obligation.visits is not None else ()
 
 
 def must_run(obligation: Obligation, sizes: Sizes) -> bool:
-    """Whether the original is known to run at these sizes, beside a limit; drawn indices may exceed small extents."""
+    """Whether the original is known to run at these sizes near a limit; drawn indices may exceed small extents."""
     return obligation.visits is not None and sizes in obligation.visits.sizes and max(sizes.values()) > DRAWN_INTEGERS
 
 
 def size_sets(obligation: Obligation) -> Iterator[dict[str, int]]:
-    """Sizes of all symbols: small ones, then a large one for each symbol in turn; one empty set if there are none.
+    """Yield sizes of all symbols: small ones, then a large one for each symbol in turn; one empty set without symbols.
 
-    Those of runs alone if there are any.
+    If there are sizes of runs, only those.
     """
     symbols = obligation.symbols
     runs = [run for run in obligation.runs if run.keys() >= set(symbols)]

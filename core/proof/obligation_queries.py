@@ -18,17 +18,17 @@ from .shadow_array import Array
 
 MAX_LISTED_BOOLS = 2
 STEPS = ops_with(Trait.DECIDES) | ops_with(Trait.DECIDES, "ai.onnx.ml")
-"""Operators that jump, of which random points say nothing."""
+"""Operators that jump, about which random points say nothing."""
 CONTINUOUS_STEPS = frozenset({"MaxPool"})
 ROUNDING_OPS = frozenset({"QuantizeLinear", "DynamicQuantizeLinear", "BitCast", "StringNormalizer", "TfIdfVectorizer"})
 RANDOM_OPS = ops_with(Trait.RANDOM)
 
 
 def keeps_floats(fragment: Fragment) -> bool:
-    """Whether operators that read floats give floats of the same type, and none computes bools or places from them.
+    """Whether operators that read floats return floats of the same type, and none computes bools or places from them.
 
-    Comparisons, ArgMax and Hardmax are evaluated at random points, without ties and NaN, and a Cast there rounds
-    nothing. Operators of other domains, such as trees, may do either inside.
+    Comparisons, ArgMax and Hardmax are evaluated at random points, without ties and NaN, and a Cast there does not
+    round. Operators of other domains, such as trees, may do either internally.
     """
     types = fragment.element_types
     for node in all_nodes(fragment.model.graph.node):
@@ -44,9 +44,9 @@ def keeps_floats(fragment: Fragment) -> bool:
 
 
 def jumps_of(obligation: Obligation, *, of_numbers: bool = True) -> frozenset[str]:
-    """The operators that jump; of regions, those alone that read drawn numbers, or else those that read none.
+    """The operators that jump; for regions, only those that read drawn numbers, or, otherwise, those that read none.
 
-    Others read extents, which are the same in each draw; inputs other than floats may be extents themselves.
+    The latter read extents, which are the same in each draw; inputs other than floats may be extents themselves.
     """
     found: set[str] = set()
     for fragment in obligation.fragments:
@@ -65,7 +65,7 @@ def jumps_of(obligation: Obligation, *, of_numbers: bool = True) -> frozenset[st
 
 
 def decides_by_numbers(obligation: Obligation) -> bool:
-    """Whether a region may depend on which of drawn numbers is larger, or on drawn bools; a rule may always."""
+    """Whether a region may depend on which drawn number is larger, or on drawn bools; a rule always may."""
     if obligation.is_thorough or obligation.before.computed or obligation.after.computed:
         return True
     for model in obligation.models:
@@ -81,11 +81,11 @@ def decides_by_numbers(obligation: Obligation) -> bool:
 
 
 SMOOTH = ops_with(Trait.MOVES_DATA) | ops_with(Trait.SMOOTH)
-"""Operators that are one formula for all numbers, or whose meanings choose between forms of one that are equal."""
+"""Operators that are the same formula for all numbers, or whose meanings choose between equal forms."""
 
 
 def has_roots(obligation: Obligation) -> bool:
-    """Whether results may depend on signs alone, as the root of a square does."""
+    """Whether results may depend only on signs, such as the root of a square."""
     return any(n.op_type in ROOTS for n in obligation.nodes)
 
 
@@ -93,7 +93,7 @@ ROOTS = frozenset({"Log", "LpNormalization", "Pow", "ReduceL2", "Sqrt"})
 
 
 def reads_shapes_alone(obligation: Obligation) -> bool:
-    """Whether a region reads nothing but the shapes of its inputs, so that each draw is the same."""
+    """Whether a region reads only the shapes of its inputs, so that each draw is the same."""
     given = {i.name for i in obligation.inputs}
     reads_numbers = any(n.op_type not in READS_SHAPE and not given.isdisjoint(names_in(n)) for n in obligation.nodes)
     computes = obligation.before.computed or obligation.after.computed
@@ -101,30 +101,30 @@ def reads_shapes_alone(obligation: Obligation) -> bool:
 
 
 def reads_extents_alone(obligation: Obligation, model: onnx.ModelProto) -> bool:
-    """Whether a model reads nothing but the extents of inputs that are no floats."""
+    """Whether a model reads only the extents of inputs that are not floats."""
     others = {i.name for i in obligation.inputs if i.dtype not in FLOATS}
     return all(n.op_type in READS_SHAPE or others.isdisjoint(names_in(n)) for n in model.graph.node)
 
 
 def sizes_of(obligation: Obligation) -> Iterator[Sizes]:
-    """The sizes at which an obligation is tried: those beside limits of extents first, all of which are compared."""
+    """Yield the sizes at which an obligation is tried, starting with those near limits, all of which are compared."""
     beside = beside_limits(obligation)
     yield from beside
     yield from (sizes for sizes in size_sets(obligation) if sizes not in beside)
 
 
 EXTENTS_FROM = {"Range": 0, "Resize": 1, "Upsample": 1}
-"""The first input of operators whose numbers of floats decide the shape of the result."""
+"""The first input of operators for which the numbers of floats determine the shape of the result."""
 
 
 def has_drawn_integers(obligation: Obligation, symbolic: SymbolicInputs) -> bool:
-    """Whether inputs are drawn as numbers that are neither all tried nor extents alone."""
+    """Whether inputs are drawn as numbers that are neither all tried nor only extents."""
     covered = symbolic.names | listed_bools(obligation).keys() | extent_inputs(obligation)
     return any(i.dtype not in FLOATS and i.name not in covered for i in obligation.inputs)
 
 
 def extent_inputs(obligation: Obligation) -> frozenset[str]:
-    """The inputs that both fragments read as shapes alone: drawn numbers are then sizes, as numbers for symbols are."""
+    """The inputs that both fragments read only as shapes; drawn numbers are then sizes, like those of symbols."""
     found = {i.name for i in obligation.inputs if i.dtype == TensorProto.INT64}
     for model in obligation.models:
         for node in all_nodes(model.graph.node):
@@ -139,13 +139,13 @@ EXTENT_POSITIONS = {"ConstantOfShape": 0, "Expand": 1}
 
 
 def has_bools(obligation: Obligation) -> bool:
-    """Whether all inputs but floats are bools."""
+    """Whether all inputs except floats are bools."""
     types = {i.dtype for i in obligation.inputs} - FLOATS
     return types == {TensorProto.BOOL}
 
 
 def listed_bools(obligation: Obligation) -> dict[str, int]:
-    """The inputs of one bool each, of which every combination is drawn, with their numbers."""
+    """The inputs of one bool each, for which every combination is drawn, with their numbers."""
     single = [i.name for i in obligation.inputs if i.dtype == TensorProto.BOOL and all(d == 1 for d in i.dims)]
     return {name: bit for bit, name in enumerate(single[:MAX_LISTED_BOOLS])}
 

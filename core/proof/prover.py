@@ -1,4 +1,4 @@
-"""Decision of the techniques to try on an obligation, and the proof of a rule that their verdicts amount to."""
+"""Chooses the techniques to try on an obligation, and combines their verdicts to the proof of a rule."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ from .rule_obligation import obligation_of
 from .verdict import ProofVerdict, Technique, sizes_words, strongest, unknown
 
 ProofMethod = Callable[[Obligation], Sequence[ProofVerdict]]
-"""One technique: its verdicts on an obligation. Raises NotApplicable."""
+"""One technique: returns its verdicts on an obligation, or raises NotApplicable."""
 Replayer = Callable[[Obligation, Mapping[str, np.ndarray[Any, Any]]], str]
-"""The difference that onnxruntime shows on inputs, in words; "" if it shows none."""
+"""The difference that onnxruntime shows on inputs, as text; "" if it shows none."""
 UNDER_CONDITION = "under its condition"
 NUMBERS_ONLY = "bits: compared on numbers only"
-MAX_MODELS = 16  # on which a rule is proved, of those on which it fired
+MAX_MODELS = 16  # on which a rule is proved, out of those on which it fired
 MAX_MODELS_OF_SITE = 6  # models with the same build site
 
 
 class Prover(Struct, frozen=True):
-    """The techniques that are there: the finite field always; the others where they are installed.
+    """The available techniques: the finite field always, the others if they are installed.
 
-    `methods` are tried where the field leaves something open: an exactness proof of an exact rule, or any proof.
+    `methods` are tried if the field does not suffice: for an exactness proof of an exact rule, or any proof.
     """
 
     methods: Mapping[Technique, ProofMethod] = msgspec.field(default_factory=dict[Technique, ProofMethod])
     replayer: Replayer | None = None
 
     def prove(self, obligation: Obligation, redraw: Redraw | None = None) -> list[ProofVerdict]:
-        """The verdicts on an obligation, one of each technique that was tried.
+        """The verdicts on an obligation, one from each technique that was tried.
 
-        One with a condition is tried without it first, and under it where that shows no proof.
+        An obligation with a condition is tried without it first, and under it if that gives no proof.
         """
         try:
             obligation = with_visits(obligation)
@@ -75,7 +75,7 @@ class Prover(Struct, frozen=True):
         return verdicts
 
     def _by_field(self, obligation: Obligation, redraw: Redraw | None) -> list[ProofVerdict]:
-        """The verdict of the field: on a difference, refuted if onnxruntime shows one too. Raises NotApplicable."""
+        """The verdict of the field; a difference refutes if onnxruntime shows one, too. Raises NotApplicable."""
         try:
             return prove_by_field(obligation, redraw)
         except Difference as found:
@@ -89,7 +89,7 @@ class Prover(Struct, frozen=True):
 def attempt(
     method: ProofMethod, obligation: Obligation, technique: Technique = Technique.FINITE_FIELD
 ) -> Sequence[ProofVerdict]:
-    """The verdicts of one technique, or an unknown one with the reason for which it does not apply."""
+    """The verdicts of one technique, or an unknown verdict with the reason why it does not apply."""
     try:
         with np.errstate(all="ignore"):
             return method(with_visits(obligation))
@@ -98,13 +98,13 @@ def attempt(
 
 
 def without_condition(redraw: Redraw, seed: int) -> Obligation | None:
-    """Another obligation of `redraw`, without its condition."""
+    """Another obligation from `redraw`, without its condition."""
     found = redraw(seed)
     return None if found is None else replace(found, condition=None)
 
 
 def is_open(obligation: Obligation, best: ProofVerdict) -> bool:
-    """Whether another technique may show more: exactness of an exact rule, or anything of one that is not proved."""
+    """Whether another technique may show more: exactness of an exact rule, or anything for one that is not proved."""
     wants_bits = promises_bits(obligation.contract)
     return best.guarantee is not Guarantee.EXACT and (wants_bits or best.guarantee is not Guarantee.REALS)
 
@@ -113,7 +113,7 @@ def is_open(obligation: Obligation, best: ProofVerdict) -> bool:
 class ProvedModel:
     """The verdicts on one model, before and after.
 
-    `build_site` is the line of the rule that returned the replacement, and `branches` are those on the way to it.
+    `build_site` is the line of the rule that returned the replacement, and `branches` are those that led to it.
     """
 
     verdicts: tuple[ProofVerdict, ...]
@@ -124,12 +124,12 @@ class ProvedModel:
 
     @property
     def best(self) -> ProofVerdict:
-        """The verdict that says most."""
+        """The strongest verdict."""
         return strongest(self.verdicts)
 
     @property
     def fixed_extents(self) -> set[int]:
-        """The extents of the inputs that are no symbols."""
+        """The extents of the inputs that are not symbols."""
         types = (i.type.tensor_type for i in self.before.graph.input)
         return {d.dim_value for t in types for d in t.shape.dim if d.HasField("dim_value")}
 
@@ -145,7 +145,7 @@ class ProvedModel:
 
     @property
     def contradicts(self) -> bool:
-        """Whether the rewritten model differs from the original in something that no other technique explains."""
+        """Whether the rewritten model differs from the original in a way that no other technique explains."""
         found = self.best
         differs = found.guarantee is Guarantee.UNKNOWN and found.reason in DIFFERENCES
         return differs or found.guarantee in (Guarantee.REFUTED, Guarantee.FEWER_INPUTS)
@@ -164,7 +164,7 @@ class RuleProof(Struct, frozen=True):
         """The weakest guarantee of the build sites that were reached, each with the weakest proof among its models.
 
         A site without a proof has the strongest guarantee of its models. A model that contradicts the rule outweighs
-        all others. It says nothing of branches that are `unreached`.
+        all others. The guarantee says nothing about branches that are `unreached`.
         """
         against = [m.best.guarantee for m in self.models if m.contradicts]
         if against:
@@ -187,7 +187,7 @@ class RuleProof(Struct, frozen=True):
 
     @property
     def is_proved(self) -> bool:
-        """Whether the rule counts as proved, over the reals or bit for bit, on all of its branches."""
+        """Whether the rule is considered proved, over the reals or bit for bit, on all of its branches."""
         return self.guarantee in PROOFS and not self.unreached
 
     @property
@@ -202,7 +202,7 @@ class RuleProof(Struct, frozen=True):
 
     @property
     def reasons(self) -> Counter[str]:
-        """The reasons of the models without a proof, with their number."""
+        """The reasons for models without a proof, with their counts."""
         return Counter(m.best.reason for m in self.models if m.best.guarantee not in PROOFS and m.best.reason)
 
     @property
@@ -212,11 +212,11 @@ class RuleProof(Struct, frozen=True):
 
     @property
     def keeps_bits(self) -> bool:
-        """Whether equal bits were shown wherever the rule is said to keep them."""
+        """Whether equal bits were shown wherever the rule promises them."""
         return self.guarantee is Guarantee.EXACT
 
     def lines(self) -> Iterator[str]:
-        """The proof in words: the guarantee with what it covers, exactness, and reasons for what is open."""
+        """The proof as text: the guarantee with what it covers, exactness, and reasons for what is open."""
         if self.guarantee in PROOFS and self.unreached:
             yield f"unknown: no model with a proof takes the branches at {self._unreached_lines()}"
         yield self.summary
@@ -265,9 +265,9 @@ MAX_REASONS = 3
 
 
 def prove_rule(rule: Rule, models: Iterable[onnx.ModelProto], prover: Prover) -> RuleProof:
-    """Prove a rule on the models on which it fires, at most some for each of its build sites.
+    """Prove a rule on the models on which it fires, with a limit for each of its build sites.
 
-    No more `models` are asked for than these.
+    No more `models` are generated than are needed.
     """
     found: list[ProvedModel] = []
     per_site: Counter[int] = Counter()

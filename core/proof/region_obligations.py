@@ -1,8 +1,8 @@
 """Obligations of the regions in which a rewritten model differs from the original.
 
-A region computes one value that both models share from values that both share, as verification cuts them out. Weights
-that both models have are inputs of it where a proof does not need their numbers. A weight into which a rewrite folded
-others is computed of these.
+A region computes one value that both models share from other shared values, as verification separates regions.
+Weights that both models have are inputs of a region if a proof does not need their numbers. A weight into which a
+rewrite folded others is computed from these.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .shadow_array import shadowed
 from .traced_array import Origin, TracedArray, leaves_of, rounding_of, structure_of
 
 MAX_WEIGHTS = 1 << 20  # elements of the weights of a region
-MAX_ULPS = 64.0  # by which a folded weight is rounded: sums of branches cancel in some elements
+MAX_ULPS = 64.0  # rounding error of a folded weight; sums of branches cancel in some elements
 RESULT = "result of the region"
 """The name of the output of a region in both models."""
 
@@ -54,11 +54,11 @@ class RewrittenModel(Struct, frozen=True):
 
 
 FoldedWeights = Callable[[], Mapping[str, TracedArray]]
-"""The weights that a repeated rewrite computes, by name."""
+"""Returns the weights that a repeated rewrite computes, by name."""
 
 
 def by_digest(folded: FoldedWeights) -> Mapping[bytes, TracedArray]:
-    """The first of those weights that are equal, by their digest: a repeated rewrite may give other names."""
+    """The first of equal weights, by digest: a repeated rewrite may choose other names."""
     found: dict[bytes, TracedArray] = {}
     for array in folded().values():
         found.setdefault(digest(Tensor.from_array(np.array(array))), array)
@@ -66,23 +66,23 @@ def by_digest(folded: FoldedWeights) -> Mapping[bytes, TracedArray]:
 
 
 class ValueType(Struct, frozen=True):
-    """The element type of a value of the original (TensorProto.DataType), and its dims; None without a known rank."""
+    """The element type of a value of the original (TensorProto.DataType), and its dims; None if its rank is unknown."""
 
     dtype: int
     dims: tuple[SymInt | None, ...] | None
 
     @property
     def is_vector(self) -> bool:
-        """Whether it has one axis or none, as extents have."""
+        """Whether it has at most one axis, like extents."""
         return self.dims is not None and len(self.dims) <= 1
 
     def open_dims(self, name: str, free: Collection[str]) -> tuple[str | None, ...]:
-        """Names for the dims that do not follow from `free` symbols, None for others."""
+        """Names for the dims that do not follow from `free` symbols; None for other dims."""
         dims = enumerate(self.dims or ())
         return tuple(None if is_given(d, free) else f"{name}.{axis}" for axis, d in dims)
 
     def as_input(self, name: str, open_dims: Sequence[str | None]) -> InputType | None:
-        """An input of this type, with names for some of its dims; None if the rank is not known."""
+        """An input of this type, with names for some of its dims; None if the rank is unknown."""
         if not self.dtype or self.dims is None:
             return None
         dims = (named or d for named, d in zip(open_dims, self.dims, strict=True))
@@ -95,10 +95,10 @@ def is_given(dim: SymInt | None, symbols: Collection[str]) -> bool:
 
 
 class RegionClaim(Struct, frozen=True):
-    """An obligation for a region: `rounded` has the folded weights in it, and how far each is rounded, in ulps.
+    """An obligation for a region: `rounded` has the folded weights in it, and their rounding errors in ulps.
 
     `small_extents`: images and signals have other extents than in the model. `is_of_real_weights`: its constants are
-    the numbers of both models, but for values that both compute alike.
+    the numbers of both models, except for values that both compute equally.
     """
 
     obligation: Obligation
@@ -108,7 +108,7 @@ class RegionClaim(Struct, frozen=True):
 
     @property
     def key(self) -> Hashable:
-        """A key that claims share which differ in names alone."""
+        """A key that claims share if they differ only in names."""
         return key_of(self.obligation)
 
 
@@ -120,17 +120,17 @@ class Regions(Struct, frozen=True):
     shared: SharedValues
     types: Mapping[str, ValueType]
     folded: Sequence[Callable[[], Mapping[bytes, TracedArray]]] = ()
-    """The weights of each repeated rewrite by digest; it is repeated once one is needed that those before it lack."""
+    """The weights of each repeated rewrite by digest; a rewrite is repeated if those before it lack a weight."""
     runs: Callable[[], Sequence[Mapping[str, int]]] = tuple
-    """The sizes of symbols, and of dims that are not known, in runs of the original."""
+    """The sizes of symbols, and of unknown dims, in runs of the original."""
     symbols: frozenset[str] = frozenset()
     """The symbols in the dims of the inputs of the original, which may have any sizes."""
 
     @classmethod
     def of(cls, models: RewrittenModel, folded: Sequence[FoldedWeights] = ()) -> Regions:
-        """The regions of two models; shapes and places, sequences and optionals are inside of them.
+        """The regions of two models; shapes, places, sequences and optionals are inside of them.
 
-        Integers mostly follow from the shapes of other values: as variables, they would be independent of those.
+        Integers mostly follow from the shapes of other values; as variables, they would be independent of those.
         """
         first, second = ValueGraph.of(models.original), ValueGraph.of(models.rewritten)
         outputs = [v for op in models.graph.ops() for v in op.outputs]
@@ -150,11 +150,11 @@ class Regions(Struct, frozen=True):
         return self.shared.cut_points
 
     def op_count(self, cut_point: str) -> int:
-        """The ops of the region of a cut point in the original."""
+        """The number of ops in the region of a cut point in the original."""
         return len(self.original.ancestors((cut_point,), self.shared.names.__contains__)[0])
 
     def claims(self, cut_point: str, *, exact: bool = False) -> Iterator[RegionClaim]:
-        """Claims each of which says that both models compute the same at a cut point, the most general one first.
+        """Yield claims, each of which says that both models compute the same value at a cut point, most general first.
 
         Raises NotApplicable.
         """
@@ -180,12 +180,12 @@ class Regions(Struct, frozen=True):
         yield claim(numbers)
 
     def _at_runs(self, obligation: Obligation) -> Obligation:
-        """The obligation at the sizes of runs where dims are not known, which may follow from others."""
+        """The obligation at the sizes of runs if dims are unknown, which may follow from others."""
         is_free = self.symbols.issuperset(obligation.symbols)
         return obligation if is_free else replace(obligation, runs=tuple(self.runs()))
 
     def _input(self, name: str) -> InputType | None:
-        """A value of the original as an input; None if its rank is not known."""
+        """A value of the original as an input; None if its rank is unknown."""
         found = self.types.get(name)
         if found is None:
             return None
@@ -195,12 +195,12 @@ class Regions(Struct, frozen=True):
         return found.as_input(name, [n if known else None for n, known in zip(named, of_runs, strict=True)])
 
     def _is_original(self, tensor: onnx.TensorProto) -> bool:
-        """Whether the original has a constant of this name that is equal."""
+        """Whether the original has an equal constant with this name."""
         known = self.original.constants.get(tensor.name)
         return isinstance(known, Tensor) and tensors_equal(known, Tensor.from_proto(tensor))
 
     def _folded_weight(self, name: str) -> tuple[Origin, float] | None:
-        """How a weight was computed, and by how many ulps it is off; None if no rewrite made it bit for bit."""
+        """How a weight was computed, and its error in ulps; None unless a rewrite computed it bit for bit."""
         held = self.rewritten.constants.get(name)
         if not isinstance(held, Tensor):
             return None
@@ -252,7 +252,7 @@ class Regions(Struct, frozen=True):
         return helper.make_tensor_type_proto(found.dtype, [d if isinstance(d, int) else None for d in found.dims])
 
     def _as_computed_input(self, name: str) -> InputType | None:
-        """The type of a computed value of floats or bools as an input, which has a name of its own."""
+        """The type of a computed value of floats or bools as an input with a name of its own."""
         found = self.types.get(name)
         given = self._input(name) if found is not None and found.dtype in VARIABLES else None
         return given if given is None else structs.replace(given, name=f"{name} (given)")
@@ -263,7 +263,7 @@ class Regions(Struct, frozen=True):
 
 
 def drop_identities(graph: onnx.GraphProto) -> None:
-    """Let all nodes read what an Identity reads, so that regions with and without it have one key."""
+    """Let all nodes read the input of an Identity, so that regions with and without it have the same key."""
     kept = {o.name for o in graph.output} | {name for node in graph.node for name in captured_by(node)}
     sources: dict[str, str] = {}
     dropped: list[onnx.NodeProto] = []
@@ -303,9 +303,9 @@ def _require_small(obligation: Obligation) -> None:
 
 
 def with_small_extents(obligation: Obligation, weights: Collection[str]) -> Obligation | None:
-    """The obligation with symbols for the large extents of images and signals; None where they may matter.
+    """The obligation with symbols for the large extents of images and signals; None if these may matter.
 
-    Inputs that are `weights` keep theirs.
+    Inputs that are `weights` keep their extents.
     """
     nodes = [n for m in obligation.models for n in m.graph.node]
     inputs = tuple(i if i.name in weights else _with_symbols(i) for i in obligation.inputs)
@@ -321,7 +321,7 @@ def with_small_extents(obligation: Obligation, weights: Collection[str]) -> Obli
 
 
 def _does_the_same_everywhere(graph: onnx.GraphProto, images: Collection[str]) -> bool:
-    """Whether all nodes that read `images`, or what follows from these, do the same at all places."""
+    """Whether all nodes that read `images`, or values computed from these, do the same at all places."""
     found = set(images)
     for node in graph.node:
         read = node.input[:1] if node.op_type == "CastLike" else [*read_names(node)]
@@ -361,7 +361,7 @@ def free_weight(name: str, constant: object) -> InputType | None:
 
 
 def with_free_weights(obligation: Obligation, constants: Mapping[str, object]) -> Obligation:
-    """The obligation with the weights of the original that folded ones are computed of as inputs; others are lifted."""
+    """The obligation whose inputs are the original weights used by folded weights; other weights are lifted."""
     leaves = {name for origin in obligation.after.computed.values() for name in leaves_of(origin)}
     free = {n: i for n in leaves if (i := free_weight(n, constants.get(n))) is not None}
     before = without_initializers(obligation.before, free)
@@ -373,7 +373,7 @@ def with_free_weights(obligation: Obligation, constants: Mapping[str, object]) -
 
 
 def with_real_weights(obligation: Obligation, constants: Mapping[str, object]) -> Obligation:
-    """The obligation with the exact numbers of all weights, and of those that folded ones are computed of."""
+    """The obligation with the exact numbers of all weights, and of the weights used by folded ones."""
     leaves = {name for origin in obligation.after.computed.values() for name in leaves_of(origin)}
     fixed = shadows_of(leaves, constants)
     before, after = (with_shadows(f, fixed) for f in obligation.fragments)
@@ -381,7 +381,7 @@ def with_real_weights(obligation: Obligation, constants: Mapping[str, object]) -
 
 
 def without_initializers(fragment: Fragment, names: Mapping[str, object]) -> Fragment:
-    """A fragment that is given some of its initializers."""
+    """A fragment that gets some of its initializers as inputs."""
     model = copy_without(fragment.model)
     del model.graph.initializer[:]
     model.graph.initializer.extend(t for t in fragment.model.graph.initializer if t.name not in names)
@@ -399,20 +399,20 @@ def _shadow_of(tensor: Tensor | onnx.TensorProto) -> Any:
 
 
 def with_shadows(fragment: Fragment, shadows: LazyArrays) -> Fragment:
-    """A fragment with the exact elements of its weights, and of others."""
+    """A fragment with the exact elements of its weights and other constants."""
     own = {t.name: partial(_shadow_of, t) for t in _weights(fragment) if t.name not in fragment.computed}
     return replace(fragment, shadows=LazyArrays({**own, **shadows.makers}))
 
 
 @dataclass(frozen=True, eq=False)
 class LazyArrays(Mapping[str, Any]):
-    """Arrays by name, each made when it is read first."""
+    """Arrays by name, each created when it is first read."""
 
     makers: Mapping[str, Callable[[], Any]]
     _made: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def __getitem__(self, name: str) -> Any:
-        """The array of a name."""
+        """The array with a name."""
         if name not in self._made:
             self._made[name] = self.makers[name]()
         return self._made[name]
@@ -427,14 +427,14 @@ class LazyArrays(Mapping[str, Any]):
 
 
 def exact_shadow(array: Any) -> Any:
-    """A constant as it is, with its field elements; a number alone counts as the simplest one that it rounds."""
+    """A constant with its field elements; a single number represents the simplest number that rounds to it."""
     if array.size <= 1:
         return shadowed(array, lift(array, is_held=True))
     return shadowed(array.astype(np.float64), lift_exactly(array))
 
 
 def key_of(obligation: Obligation) -> Hashable:
-    """A key that obligations share which differ in names alone."""
+    """A key that obligations share if they differ only in names."""
     given = {i.name for i in obligation.inputs}
     names = Renaming()
     parts = [tuple(_parts_of(obligation.before, given, names))]
@@ -452,7 +452,7 @@ def key_of(obligation: Obligation) -> Hashable:
 
 @dataclass(slots=True)
 class Renaming:
-    """New names in the order in which they are asked for."""
+    """New names, numbered in the order of requests."""
 
     known: dict[str, str] = field(default_factory=lambda: {"": ""})
     count: int = 0
@@ -465,16 +465,16 @@ class Renaming:
         return self.known[name]
 
     def place(self, name: str) -> int:
-        """The place of a name among those that are asked for."""
+        """The position of a name among the requested ones."""
         return int(self(name).removeprefix("n"))
 
     def keeping(self, names: Collection[str]) -> Renaming:
-        """A renaming that knows these names alone."""
+        """A renaming that knows only these names."""
         return Renaming({n: new for n, new in self.known.items() if n in names or not n}, self.count)
 
 
 def _parts_of(fragment: Fragment, given: Collection[str], renamed: Renaming) -> Iterator[Hashable]:
-    """The nodes and constants of a fragment, with other names, in the order in which its outputs need them."""
+    """Yield the nodes and constants of a fragment, with other names, in the order in which its outputs need them."""
     graph = fragment.model.graph
     for node in needed_nodes(graph.node, [o.name for o in graph.output]):
         plain = copy_without(node, "name", "doc_string", "metadata_props")

@@ -1,7 +1,7 @@
 """Proofs of the regions in which a rewritten model differs from the original.
 
-A proof of a region holds for whatever the values of the original before it are. One with weights that were folded says
-that there are exact ones, of which those of the model are roundings.
+A proof of a region holds for all values that the original computes before it. A proof with folded weights says that
+there are exact weights that round to those of the model.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .verdict import ProofVerdict, sizes_words, strongest, unknown
 
 
 class RegionProof(Struct, frozen=True):
-    """The verdict on the region of one shared value, and by how many ulps each folded weight in it is `rounded`."""
+    """The verdict on the region of a shared value, and the errors in ulps of folded weights that are `rounded`."""
 
     cut_point: str
     verdict: ProofVerdict
@@ -33,7 +33,7 @@ class RegionProof(Struct, frozen=True):
 
     @property
     def is_proved(self) -> bool:
-        """Whether the region counts as proved."""
+        """Whether the region is considered proved."""
         return self.verdict.guarantee in PROOFS
 
 
@@ -64,7 +64,7 @@ class RegionProofs:
 
 
 class ProofSeconds(Struct, frozen=True):
-    """The seconds after which the first technique tries no more regions, and those for all techniques."""
+    """The seconds after which the first technique tries no more regions, and the seconds for all techniques."""
 
     first: float = inf
     all: float = inf
@@ -76,14 +76,14 @@ NO_LIMIT = ProofSeconds()
 def prove_regions(
     regions: Regions, techniques: Sequence[ProofMethod], *, exact: bool = False, seconds: ProofSeconds = NO_LIMIT
 ) -> RegionProofs:
-    """Prove each changed region by the first technique that does; what is left after so many `seconds` is unknown.
+    """Prove each changed region by the first technique that can; regions left after so many `seconds` are unknown.
 
-    With `exact`, equal bits are demanded. Each technique is tried on all regions before the next one, on small ones
-    first: the first one on all claims, others on that with the weights of the model. Claims that differ in names alone,
-    as those of equal layers, are proved once.
+    With `exact`, equal bits are required. Each technique is tried on all regions before the next one, starting with
+    small regions: the first technique on all claims, others on the claim with the weights of the model. Claims that
+    differ only in names, such as those of equal layers, are proved once.
     """
     start = monotonic()
-    # The first one computes in this thread, which may have to wait for others, and later ones in other processes.
+    # The first technique computes in this thread, which may have to wait for others; later ones in other processes.
     limits = _left(thread_time, seconds.first), _left(monotonic, seconds.all)
     work = _Work()
     claims = {
@@ -102,13 +102,13 @@ def prove_regions(
 
 @dataclass(slots=True)
 class Claims:
-    """The claims of a region, each made once it is asked for."""
+    """The claims of a region, each created when it is needed."""
 
     left: Iterator[RegionClaim]
     made: list[RegionClaim] = field(default_factory=list[RegionClaim])
 
     def __iter__(self) -> Iterator[RegionClaim]:
-        """The claims in order. Raises NotApplicable."""
+        """Yield the claims in order. Raises NotApplicable."""
         yield from self.made
         for claim in self.left:
             self.made.append(claim)
@@ -123,13 +123,13 @@ class _Work:
     """The verdicts on regions so far, and those on claims by technique and key."""
 
     left: Callable[[], float] = lambda: inf
-    """The seconds that are left for a technique."""
+    """The seconds left for a technique."""
     verdicts: defaultdict[str, list[ProofVerdict]] = field(default_factory=lambda: defaultdict(list))
     ulps: dict[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
     known: dict[Hashable, Sequence[ProofVerdict]] = field(default_factory=dict[Hashable, Sequence[ProofVerdict]])
 
     def attempt(self, technique: ProofMethod, cut_point: str, claims: Iterable[RegionClaim]) -> None:
-        """Try the claims of a region until one is proved, if none was before."""
+        """Try the claims of a region until one is proved, unless one already is."""
         verdicts = self.verdicts[cut_point]
         if any(v.guarantee in PROOFS for v in verdicts):
             return
@@ -161,18 +161,18 @@ class _Work:
 
 
 def _left(clock: Callable[[], float], seconds: float) -> Callable[[], float]:
-    """The seconds that are left of so many from now on."""
+    """Return a function for the seconds left of a number from now on."""
     end = clock() + seconds
     return lambda: end - clock()
 
 
 def _with_rounded_weights(verdict: ProofVerdict) -> ProofVerdict:
-    """The verdict on a claim with exact weights, where the model has rounded ones."""
+    """The verdict on a claim with exact weights for a model that has rounded ones."""
     return replace(verdict, guarantee=Guarantee.REALS) if verdict.guarantee is Guarantee.EXACT else verdict
 
 
 def _of_region(verdict: ProofVerdict) -> ProofVerdict:
-    """The verdict on a region: its inputs may be values that the model never has, which refute nothing."""
+    """The verdict on a region; its inputs may be values that never occur in the model, which refute nothing."""
     if verdict.guarantee in {Guarantee.REFUTED, Guarantee.FEWER_INPUTS}:
         return unknown("it differs for values that it may never be given")
     return verdict

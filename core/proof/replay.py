@@ -1,4 +1,4 @@
-"""Replays: a candidate for a counterexample counts if onnxruntime computes something else on it."""
+"""Replays: a candidate for a counterexample counts only if onnxruntime computes a different result for it."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ SHOWN_ELEMENTS = 6
 
 
 def as_input(array: Any, dtype: int) -> np.ndarray[Any, Any]:
-    """An input of a draw as onnxruntime takes it."""
+    """An input of a draw as onnxruntime accepts it."""
     return np.asarray(array).astype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
 
 
 def replay(obligation: Obligation, inputs: Arrays) -> str:
-    """The difference that running both models on `inputs` shows, in words; "" if there is none.
+    """The difference that running both models on `inputs` shows, as text; "" if there is none.
 
-    There is none if the second model gives what the contract asks for, or the first one nothing.
+    There is none if the second model satisfies the contract, or the first one does not run.
 
-    An exact contract asks for equal bits, others for the numbers of float64 on finite inputs.
-    A contract with a condition in prose alone is never violated, nor is a lossy one.
+    An exact contract requires equal bits, others the numbers of float64 on finite inputs. A contract whose condition is
+    only prose is never violated, nor is a lossy one.
     """
     kind = obligation.contract.kind
     if kind == LOSSY.kind or (kind == CONDITIONAL and obligation.condition is None):
         return ""
     feeds = {i.name: inputs[i.name] for i in obligation.inputs}
-    if any(a.dtype.hasobject for a in feeds.values()):  # texts, of which a proof knows no numbers
+    if any(a.dtype.hasobject for a in feeds.values()):  # texts, for which a proof knows no numbers
         return ""
     names = [o.name for o in obligation.before.model.graph.output]
     with EvaluationProcess(LIMITS) as process:
@@ -65,7 +65,7 @@ def replay(obligation: Obligation, inputs: Arrays) -> str:
 
 
 def run_original(obligation: Obligation, feeds: Arrays) -> Mapping[str, Any]:
-    """The outputs of the original in onnxruntime, which has none where it does not run."""
+    """The outputs of the original in onnxruntime; empty if it does not run."""
     names = [o.name for o in obligation.before.model.graph.output]
     with EvaluationProcess(LIMITS) as process:
         try:
@@ -76,7 +76,7 @@ def run_original(obligation: Obligation, feeds: Arrays) -> Mapping[str, Any]:
 
 
 def _holds(process: EvaluationProcess, condition: onnx.ModelProto | None, feeds: Arrays) -> bool:
-    """Whether a condition is true for inputs."""
+    """Whether inputs satisfy a condition."""
     if condition is None:
         return True
     found = _run(process, condition, [o.name for o in condition.graph.output], feeds)
@@ -123,7 +123,7 @@ def _difference(name: str, a: Any, b: Any) -> str:
 
 
 def _differing(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """The elements that are other numbers; zeros of other signs too, if all numbers are equal."""
+    """The elements that are different numbers; if all numbers are equal, zeros of different sign."""
     off = np.asarray(a != b)
     if a.dtype.kind != "f":
         return off
@@ -132,7 +132,7 @@ def _differing(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[A
 
 
 def format_inputs(inputs: Arrays) -> str:
-    """Inputs on one line, in part if they are long."""
+    """Inputs on one line; long ones are truncated."""
     return ", ".join(f"{name} = {_format_array(a)}" for name, a in inputs.items())
 
 

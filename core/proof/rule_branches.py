@@ -1,9 +1,9 @@
-"""Branches of a rule's code: those that it has, and those that it takes where it returns a replacement.
+"""Branches of a rule's code: those that it has, and those that it takes when it returns a replacement.
 
-The code is the function of the rule, and functions of the same folder that it calls. A branch is one side of a
-decision: of an `if`, a conditional expression or a case, of a loop, or of a comparison whose result is a number. One
-that ends by declining is none. What a rule requires decides whether it fires. Quotients, extremes and entries of tables
-decide, too (`number_decisions`): their outcomes count once they are evaluated.
+The code is the function of the rule, and functions in the same folder that it calls. A branch is one side of a
+decision: of an `if`, a conditional expression or a case, of a loop, or of a comparison whose result is a number. A side
+that always declines is no branch. What a rule requires determines whether it fires. Quotients, extremes and entries of
+tables also decide (`number_decisions`): their outcomes count once they are evaluated.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ NOWHERE: Range = (0, 0), (0, 0)
 class Branch(Struct, frozen=True):
     """One side of a decision of a function: the places of its test, its code and the other side.
 
-    Without code it is taken where the test is left for anything but the other side; with an `outcome`, where the test
-    has this result, in words. Places are lines and columns of the file.
+    Without code it is taken if the test continues anywhere but at the other side; with an `outcome`, if the test has
+    this result, as text. Places are lines and columns of the file.
     """
 
     function: str
@@ -59,14 +59,14 @@ class Branch(Struct, frozen=True):
 
     @property
     def line(self) -> int:
-        """The line of its code, or of its test, from the first one of the function."""
+        """The line of its code, or of its test, relative to the first line of the function."""
         return (self.test if self.code == NOWHERE else self.code)[0][0] - self.first_line
 
 
 class RuleCode(Struct, frozen=True):
     """The branches of a rule's function that may return a replacement, and the lines at which it returns.
 
-    Both are empty if its source is not there.
+    Both are empty if its source is not available.
     """
 
     branches: frozenset[Branch] = frozenset()
@@ -82,7 +82,7 @@ class RuleCode(Struct, frozen=True):
 
 @cache
 def branches_of(code: CodeType) -> frozenset[Branch]:
-    """The branches of a function and of those that it defines; none if all that it returns is tested by its caller."""
+    """The branches of a function and of those that it defines; empty if its caller tests everything that it returns."""
     return frozenset(
         branch
         for function in _functions_of(code)
@@ -92,7 +92,7 @@ def branches_of(code: CodeType) -> frozenset[Branch]:
 
 
 def _is_predicate(function: Function) -> bool:
-    """Whether a function returns bools, as its annotation or each of its results says."""
+    """Whether a function returns bools, according to its annotation or each of its results."""
     if isinstance(function, ast.Lambda):
         return _is_truth(function.body)
     results = [n.value for n in _own_nodes(function) if isinstance(n, ast.Return)]
@@ -101,7 +101,7 @@ def _is_predicate(function: Function) -> bool:
 
 
 def _functions_of(code: CodeType) -> Sequence[Function]:
-    """The syntax of a function: more than one for lambdas in one line."""
+    """The syntax of a function; several functions for lambdas on one line."""
     return _functions_in(code.co_filename).get((code.co_firstlineno, code.co_name), [])
 
 
@@ -120,7 +120,7 @@ def _functions_in(filename: str) -> Mapping[tuple[int, str], list[Function]]:
 
 
 def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function without the nodes of functions that it defines."""
+    """Yield the nodes of a function without the nodes of functions that it defines."""
     for inner in ast.iter_child_nodes(node):
         if not isinstance(inner, Function):
             yield inner
@@ -134,7 +134,7 @@ class _Reader:
     code: CodeType
     function: Function
     tested: set[int] = field(default_factory=set[int])
-    """Nodes of tests, each of whose results is a branch or declines, and of values of names that tests alone read."""
+    """Nodes of tests, each result of which is a branch or declines, and of values of names that only tests read."""
 
     def __post_init__(self) -> None:
         nodes = [*self._nodes()]
@@ -157,7 +157,7 @@ class _Reader:
         return (node for part in body for node in ast.walk(part))
 
     def branches(self) -> Iterator[Branch]:
-        """The branches of decisions that do not end by declining."""
+        """Yield the branches of decisions that do not always decline."""
         for node in self._nodes():
             if isinstance(node, ast.IfExp):
                 yield from (self._branch(node.test, [side]) for side in (node.body, node.orelse))
@@ -175,7 +175,7 @@ class _Reader:
                 yield from self._of_values(node)
 
     def loop_tests(self) -> Iterator[Range]:
-        """The places of the tests of loops."""
+        """Yield the places of the tests of loops."""
         for node in self._nodes():
             if isinstance(node, ast.For | ast.While):
                 yield _range([node.iter if isinstance(node, ast.For) else node.test])
@@ -199,7 +199,7 @@ class _Reader:
             yield self._branch(node.subject, other=_range([node.cases[0].pattern, last.body[-1]]))
 
     def _of_values(self, node: ast.AST) -> Iterator[Branch]:
-        """The outcomes of a comparison, the operands that `and` and `or` may leave out, and filtered elements."""
+        """Yield the outcomes of a comparison, the operands that `and` and `or` may skip, and filtered elements."""
         if isinstance(node, ast.Compare) and is_repeatable(node, self._builder):
             made = self._branch(node)
             yield from (Branch(made.function, made.first_line, made.test, outcome=str(side)) for side in (False, True))
@@ -209,11 +209,11 @@ class _Reader:
             yield from (self._branch(test, [node.elt]) for part in node.generators for test in part.ifs)
 
     def untested_calls(self) -> Iterator[Range]:
-        """The places of calls whose results are no tests."""
+        """Yield the places of calls whose results are not tested."""
         return (_range([n]) for n in self._nodes() if isinstance(n, ast.Call) and id(n) not in self.tested)
 
     def decisions(self) -> Iterator[tuple[Range, NumberDecision]]:
-        """The decisions that are evaluated once more, by their place."""
+        """Yield the decisions that are evaluated again, by their place."""
         comparisons = (n for n in self._nodes() if isinstance(n, ast.Compare) and id(n) not in self.tested)
         of_truth = ((n, NumberDecision(ast.Tuple([n], ast.Load()), truth)) for n in comparisons)
         for node, decision in (*of_truth, *decisions_of(self.function, self.tested)):
@@ -222,12 +222,12 @@ class _Reader:
 
     @property
     def _builder(self) -> str:
-        """The name of the first parameter, which adds ops if it is read again."""
+        """The name of the first parameter, which adds ops when it is read again."""
         return next((a.arg for a in self.function.args.args), "")
 
 
 def _tests_of(node: ast.AST) -> Sequence[ast.AST]:
-    """The parts of a node that are tests: of decisions, of what is required, and of a result that its reader tests."""
+    """The parts of a node that are tests: of decisions, of requirements, and of a result that the caller tests."""
     match node:
         case ast.If() | ast.IfExp() | ast.While() | ast.Assert():
             return [node.test]
@@ -244,7 +244,7 @@ def _tests_of(node: ast.AST) -> Sequence[ast.AST]:
 
 
 def _is_truth(node: ast.AST | None) -> bool:
-    """Whether an expression is true or false, as far as its form says."""
+    """Whether an expression must be true or false, judging by its form."""
     match node:
         case ast.Compare() | ast.UnaryOp(op=ast.Not()) | ast.Call(func=ast.Name(id="all" | "any" | "bool")):
             return True
@@ -270,7 +270,7 @@ def with_counts(taken: Iterable[Branch]) -> frozenset[Branch]:
 
 
 def declines(body: Sequence[ast.stmt]) -> bool:
-    """Whether statements end without a replacement."""
+    """Whether statements always end without a replacement."""
     last = body[-1]
     is_none = isinstance(last, ast.Return) and (last.value is None or is_constant_none(last.value))
     return is_none or isinstance(last, ast.Raise)
@@ -287,9 +287,9 @@ def _range(nodes: Sequence[Any]) -> Range:
 
 
 class _Instruction(Struct, frozen=True):
-    """The branches that one instruction enters, those in whose test it is, and the outcomes of what it decides.
+    """The branches that one instruction enters, those whose test contains it, and the outcomes of what it decides.
 
-    `loops` are the branches that are bodies of loops in which it is.
+    `loops` are the branches that are bodies of loops containing it.
     """
 
     place: Range
@@ -309,7 +309,7 @@ class _Instruction(Struct, frozen=True):
 
 @cache
 def _instructions(code: CodeType, owner: CodeType) -> Sequence[_Instruction | None]:
-    """The instructions of code in a function by their number, None where they have no place."""
+    """The instructions of code in a function by number; None for those without a place."""
     found: list[_Instruction | None] = []
     branches = branches_of(owner)
     readers = [_Reader(owner, f) for f in _functions_of(owner) if not _is_predicate(f)]
@@ -335,7 +335,7 @@ def _instructions(code: CodeType, owner: CodeType) -> Sequence[_Instruction | No
 
 @cache
 def _untested_calls(owner: CodeType) -> frozenset[Range]:
-    """The places of calls in a function whose results are no tests; none in one that returns bools."""
+    """The places of calls in a function whose results are not tested; empty for a function that returns bools."""
     functions = [f for f in _functions_of(owner) if not _is_predicate(f)]
     return frozenset(place for f in functions for place in _Reader(owner, f).untested_calls())
 
@@ -350,7 +350,7 @@ def _contains(outer: Range, inner: Range) -> bool:
 
 @dataclass(slots=True)
 class BranchRecorder:
-    """Records the line, the branches taken and the branches there are, of each call that returns a replacement."""
+    """For each call that returns a replacement, records the line, the branches taken and all branches."""
 
     rule: Rule
     calls: list[tuple[int, frozenset[Branch], frozenset[Branch]]] = field(
@@ -417,13 +417,13 @@ class BranchRecorder:
         return trace
 
     def _add_outcomes(self, decided: Branch, outcomes: Outcomes) -> None:
-        """Add the outcomes of a decision, and all that count."""
+        """Add the outcomes of a decision, and all outcomes that count."""
         of = partial(msgspec.structs.replace, decided)
         self._taken.update(of(outcome=o) for o in outcomes[0])
         self._known.update(of(outcome=o) for o in outcomes[1])
 
     def _add_result(self, frame: FrameType, result: bool) -> None:
-        """Add the result of a function as an outcome of its call, if that is no test."""
+        """Add the result of a function as an outcome of its call if that is not tested."""
         caller = frame.f_back
         if caller is None or caller.f_code not in self._owners or frame.f_code.co_name.endswith(("comp>", "expr>")):
             return
@@ -436,7 +436,7 @@ class BranchRecorder:
 
 
 def code_objects(code: CodeType) -> Iterator[CodeType]:
-    """The code of a function, and of all that it defines."""
+    """Yield the code of a function, and of all functions that it defines."""
     yield code
     for const in code.co_consts:
         if isinstance(const, CodeType):

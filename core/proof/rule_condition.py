@@ -1,4 +1,4 @@
-"""Conditions of a rule on a model: all that its contract assumes where it fires, as a model whose outputs are bools."""
+"""Conditions of a rule on a model: all assumptions of its contract where it fires, as a model with bool outputs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ..rewriting.rules import Match, Rule, bound_values
 from ..transform.extract import keep_outputs
 from .obligation import NotApplicable
 
-MAX_FIRINGS = 64  # of which the assumptions are said
+MAX_FIRINGS = 64  # whose assumptions are included
 
 
 class Firing(Struct, frozen=True):
-    """A match for which a rule built a replacement: its bindings, with names in place of values, and all its values."""
+    """A match for which a rule built a replacement: its bindings, with names instead of values, and all its values."""
 
     assumption: Assumption
     graph: Graph
@@ -36,11 +36,11 @@ class Firing(Struct, frozen=True):
 
 @np.errstate(all="ignore")  # as where rules are applied
 def condition_of(rule: Rule, proto: onnx.ModelProto) -> onnx.ModelProto | None:
-    """The condition under which `rule` keeps the numbers of a model where it fires: a model of the same inputs.
+    """The condition under which `rule` keeps the numbers of a model where it fires: a model with the same inputs.
 
-    Its outputs are bools. None if the contract says no condition in an expression for the element types at which it
-    fires. Raises NotApplicable where the condition has no expression, as in a body or on values that the model has not,
-    and PassesError.
+    Its outputs are bools. None if the contract has no condition as an expression for the element types at which it
+    fires. Raises NotApplicable if the condition cannot be expressed, such as in a body or for values that the model
+    lacks, and PassesError.
     """
     if not rule.contract.assumptions:
         return None
@@ -68,7 +68,7 @@ class WatchedRule(Rule, frozen=True, kw_only=True, eq=False):
     firings: list[Firing]
 
     def replacement(self, g: RewriteBuilder, match: Match) -> Any:
-        """The replacement of a match, which is recorded."""
+        """Build the replacement of a match, and record the match."""
         new = Rule.replacement(self, g, match)
         root = match.ops[0]
         assumption = self.contract_at(root).assumption
@@ -83,7 +83,7 @@ class WatchedRule(Rule, frozen=True, kw_only=True, eq=False):
 
 
 class ValueName(Struct, frozen=True):
-    """The name of a value that a variable is bound to."""
+    """The name of a value that is bound to a variable."""
 
     name: str
 
@@ -95,7 +95,7 @@ def _named(binding: Any) -> Any:
 
 
 def _build(firing: Firing, graph: Graph, known: dict[str, Value]) -> list[Value]:
-    """The bools of what a firing assumes, in the original graph. Raises MatchFailure."""
+    """Build the bools for the assumptions of a firing in the original graph. Raises MatchFailure."""
 
     def value(name: str) -> Value:
         require(name in known, f"the model has no {name}")

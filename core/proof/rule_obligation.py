@@ -28,14 +28,14 @@ from .rule_branches import BranchRecorder
 from .rule_condition import condition_of
 from .shadow_array import ShadowArray
 
-MAX_EXACT = 256  # elements of a constant whose fractions are listed
+MAX_EXACT = 256  # elements of a constant whose fractions are stored
 FLOAT_ATTRIBUTES = ("value_float", "value_floats")
 
 
 def obligation_of(rule: Rule, model: onnx.ModelProto, seed: int = 0) -> Obligation | None:
     """The obligation of `rule` on a model; None if it does not fire. Raises NotApplicable and PassesError.
 
-    With a `seed`, constants that are not simple stand for any number of their sign.
+    With a `seed`, constants that are not simple represent any number of their sign.
     """
     inputs = input_types(model)
     imported = from_onnx(model)
@@ -86,14 +86,14 @@ def shadow_constants(graph: Graph, seed: int) -> dict[str, Any]:
 
 
 def fragment(model: onnx.ModelProto, arrays: dict[str, Any]) -> Fragment:
-    """A model with the exact values of the constants that have some."""
+    """A model with the exact values of those constants that have exact values."""
     shadows = {n: a for n, a in arrays.items() if isinstance(a, ShadowArray) and a.field is not None}
     exact = {n: e for n, a in shadows.items() if (e := fractions_of(a)) is not None}
     return Fragment(model, exact, shadows)
 
 
 def fractions_of(array: ShadowArray) -> ExactArray | None:
-    """The fractions of small numerators and denominators that an array stands for; None if one is another number."""
+    """The fractions with small numerators and denominators that an array represents; None if one is another number."""
     if array.size > MAX_EXACT or array.field is None or not np.isfinite(np.asarray(array, np.float64)).all():
         return None
     found = np.empty(array.shape, object)
@@ -121,9 +121,9 @@ def _reconstructed(modulus: int, exponent: int) -> Fraction | None:
 
 
 def retyped_model(model: onnx.ModelProto, dtype: int, factors: Mapping[str, float] = NO_FACTORS) -> onnx.ModelProto:
-    """The model with values of element type `dtype` (TensorProto.DataType) in place of float32, constants rounded.
+    """The model with element type `dtype` (TensorProto.DataType) instead of float32, and rounded constants.
 
-    Doubles stand in place of halves, too. Constants are multiplied by their `factors`.
+    Halves are also replaced by doubles. Constants are multiplied by their `factors`.
     """
     found = copy_without(model)
     for value in (*found.graph.input, *found.graph.output, *found.graph.value_info):
@@ -137,7 +137,7 @@ def retyped_model(model: onnx.ModelProto, dtype: int, factors: Mapping[str, floa
 
 
 def is_replaced(element_type: int, dtype: int) -> bool:
-    """Whether another element type stands in place of one."""
+    """Whether a type is replaced by another element type."""
     return element_type in (FLOATS if dtype == TensorProto.DOUBLE else {TensorProto.FLOAT})
 
 

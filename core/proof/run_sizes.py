@@ -1,4 +1,4 @@
-"""Sizes of dims that shape inference leaves open, as runs of the model have them."""
+"""Sizes of dims that shape inference cannot determine, as they are in runs of the model."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ RUNS = 2
 
 
 def sizes_of_runs(model: onnx.ModelProto, open_dims: Mapping[str, Sequence[str | None]]) -> tuple[dict[str, int], ...]:
-    """The sizes of all symbols in runs at different sizes of the inputs; none where the model cannot be evaluated.
+    """The sizes of all symbols in runs at different sizes of the inputs; empty if the model cannot be evaluated.
 
-    `open_dims` has, by value, the names of its dims that are not known, None for others.
+    `open_dims` has, by value, the names of its unknown dims, None for other dims.
     """
     left = MAX_RUN_ELEMENTS - sum(int(np.prod(t.dims)) for t in model.graph.initializer)
     if left < 0:

@@ -1,9 +1,9 @@
 """Arrays of floats that carry their exact elements through NumPy.
 
-A ShadowArray is an ordinary array of floats for all code that reads it; beside, it has the field element of each
-number. A rule that computes constants, and the meanings of operators, are plain NumPy: given shadow arrays,
-both compute in the field as well. A function that NumPy does not pass on, such as `float(x)`, leaves a plain number,
-whose exact value is lost.
+A ShadowArray is an ordinary array of floats for all code that reads it; it also has the field element of each
+number. A rule that computes constants, and the meanings of operators, are plain NumPy: given shadow arrays, both also
+compute in the field. A function that NumPy does not dispatch, such as `float(x)`, returns a plain number, whose exact
+value is lost.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Array = np.ndarray[Any, Any]
 
 
 class ShadowArray(AnnotatedArray):
-    """An array of floats with the same elements as a `field`, None where their exact values were lost.
+    """An array of floats with the same elements as a `field`, which is None if their exact values were lost.
 
-    Views of it are read-only, so that nothing is written to the floats alone.
+    Views of it are read-only, so that code cannot write only to the floats.
     """
 
     field: FieldArray | None
@@ -45,7 +45,7 @@ class ShadowArray(AnnotatedArray):
         return type(self).on_function(func, args, kwargs)
 
     def __getitem__(self, index: Any) -> Any:
-        """The elements at an index; a single one is an array of rank 0."""
+        """The elements at an index; a single element is an array of rank 0."""
         found = plain(index)
         parts = cast("tuple[Any, ...]", found if isinstance(found, tuple) else (found,))
         if not any(isinstance(p, bool | np.ndarray | list) for p in parts):
@@ -68,19 +68,19 @@ class ShadowArray(AnnotatedArray):
         self.field = pooled([self.field, given]).take(places)
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
-        """The array in another type; exact elements are kept among floats."""
+        """The array in another type; exact elements are kept if both types are floats."""
         found = plain(self).astype(dtype, *args, **options)
         return shadowed(found, self.field) if is_float(found) and self.field is not None else found
 
     def copy(self, order: Any = "C") -> Self:
-        """A copy to write to."""
+        """A writable copy."""
         found: Any = plain(self).copy(order).view(ShadowArray)
         found.field = self.field
         return found
 
 
 def is_float(value: Any) -> bool:
-    """Whether an array or number is one of floats that stand for real numbers."""
+    """Whether an array or number consists of floats that represent real numbers."""
     dtype = getattr(value, "dtype", None)
     if dtype is None:
         return isinstance(value, float)
@@ -98,12 +98,12 @@ def shadowed(floats: Any, field: FieldArray | None) -> ShadowArray:
 
 
 def lifted(numbers: Any) -> ShadowArray:
-    """An array of constants with the field elements of the simplest numbers that they round."""
+    """An array of constants with the field elements of the simplest numbers that round to them."""
     return shadowed(np.asarray(numbers), lift(plain(numbers)))
 
 
 def field_of(value: Any) -> FieldArray | None:
-    """The field elements of an array or number; a plain one stands for its simplest numbers."""
+    """The field elements of an array or number; a plain one represents its simplest numbers."""
     if isinstance(value, ShadowArray):
         return value.field
     array = np.asarray(value)
@@ -111,7 +111,7 @@ def field_of(value: Any) -> FieldArray | None:
 
 
 def pooled(fields: list[FieldArray]) -> FieldArray:
-    """The elements of several arrays in one row."""
+    """The elements of several arrays in one flat array."""
     samples = ff.most_samples(fields)
     return FieldArray(np.concatenate([f.broadcast_to(f.shape, samples).in_rows() for f in fields], axis=2))
 

@@ -1,4 +1,4 @@
-"""Proofs by z3, in a process of its own with limits of time and memory, since z3 does not always keep its own."""
+"""Proofs by z3, in a process with limits of time and memory, because z3 does not always keep its own limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .smt_answer import Answer, AnswerKind, Question
 from .verdict import ProofVerdict, Technique, unknown
 
 if TYPE_CHECKING:
-    from .smt_worker import SmtWorker  # which needs z3
+    from .smt_worker import SmtWorker  # it needs z3
 
 MEMORY = 2 << 30
 ELEMENT_SECONDS = 5.0
@@ -37,10 +37,10 @@ EXACT_NOTE = "a kernel gives equal bits for equal bits at one place of a tensor"
 
 @dataclass(slots=True)
 class SmtProver:
-    """Puts obligations to z3, at most `seconds` for one and `element_seconds` for an element. A context manager.
+    """Asks z3 about obligations, at most `seconds` for each and `element_seconds` for an element. A context manager.
 
     `formulas`: what is not shown over the reals is tried again with the formulas of operators that are unknown
-    functions at first, such as normalizations, in as many seconds more.
+    functions at first, such as normalizations, for as many seconds again.
     """
 
     seconds: float = SECONDS
@@ -61,12 +61,12 @@ class SmtProver:
     def prove(self, obligation: Obligation) -> list[ProofVerdict]:
         """The verdict on an obligation: exact if its contract is and z3 shows it, or else over the reals.
 
-        Raises NotApplicable without z3.
+        Raises NotApplicable if z3 is not installed.
         """
         if not is_available():
             raise NotApplicable("z3 is not installed: pip install 'passwright[prove]'")
         verdicts: list[ProofVerdict] = []
-        # Bit for bit first where the contract is exact.
+        # Bit for bit comes first if the contract is exact.
         for over_reals in (False, True) if promises_bits(obligation.contract) else (True,):
             verdict = self._judge(obligation, over_reals=over_reals)
             if verdict.guarantee is not Guarantee.UNKNOWN:
@@ -79,7 +79,7 @@ class SmtProver:
         return verdicts[:1]
 
     def ask(self, obligation: Obligation, *, over_reals: bool, by_formula: bool = False) -> Answer:
-        """The answer of z3 alone, unknown if it did not end in time or lacked memory."""
+        """The answer of z3; unknown if it did not end in time or lacked memory."""
         sizes = (*beside_limits(obligation), *(s for s in size_sets(obligation) if LARGE_SIZE not in s.values()))
         before, after = (Fragment(f.model, f.exact) for f in obligation.fragments)  # without what z3 does not read
         lean = replace(obligation, before=before, after=after, retyped=None, has_time=None)

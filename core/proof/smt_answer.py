@@ -1,4 +1,4 @@
-"""Questions to z3 and their answers, as they pass between processes."""
+"""Questions to z3 and its answers, as they are passed between processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AnswerKind(StrEnum):
 class Question(Struct, frozen=True):
     """Whether an obligation holds at `sizes`, with floats as reals or bit for bit; z3 gets `seconds` for an element.
 
-    `by_formula`: also with the formulas of operators that are unknown functions of real numbers otherwise.
+    `by_formula`: also use the formulas of operators that are otherwise unknown functions of real numbers.
     """
 
     obligation: Obligation
@@ -38,8 +38,8 @@ class Question(Struct, frozen=True):
 class Answer(Struct, frozen=True):
     """The outcome; `sizes` are those at which the models were compared.
 
-    `inputs` are candidates for a counterexample, at which terms differ or are no longer defined. They may come from a
-    value that z3 chose for an unknown function, so that only running both models decides.
+    `inputs` are candidates for a counterexample, at which terms differ or are no longer defined. They may depend on a
+    value that z3 chose for an unknown function, so only running both models decides.
     """
 
     outcome: AnswerKind

@@ -1,7 +1,8 @@
 """Evaluation of models on tensors of z3 terms, at concrete shapes.
 
-Operators that move elements run their meaning on them, others where it is what onnxruntime computes. Any other operator
-is an unknown function of all that it reads, equal in both models if that is.
+The meanings of operators that move elements are run on them, and those of others if that is what onnxruntime
+computes. Any other operator is an unknown function of everything that it reads, which is equal in both models for equal
+inputs.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ MAX_ELEMENTS = 4096  # of a tensor of terms
 MAX_OPAQUE_ARGUMENTS = 512
 MAX_FORMULA_ELEMENTS = 1024  # of the inputs of an operator that is computed by its formula
 MOVES = MOVING - {"Where"} | {"OneHot", "OptionalHasElement", "SequenceEmpty", "SequenceLength"}
-"""Operators that move elements, to places that have to be known, or read none."""
+"""Operators that move elements to places that must be known, or read none."""
 NEVER_OPAQUE = ops_with(Trait.RANDOM) | ops_with(Trait.HAS_SUBGRAPHS)
 SHAPE_READERS = ops_with(Trait.READS_SHAPE) - {"EyeLike"}
 
@@ -56,11 +57,11 @@ QUANTIZERS = frozenset({"DequantizeLinear", "QuantizeLinear"})
 
 
 class CannotRun(NotApplicable):
-    """Raised where the model does not run at these sizes, such as for operands that do not broadcast."""
+    """Raised if the model does not run at these sizes, such as for operands that do not broadcast."""
 
 
 class TermTensor(Struct, frozen=True):
-    """A tensor of `Element` objects; `known` are its elements as numbers, if it is constant."""
+    """A tensor of `Element` objects; `known` are its elements as numbers if it is constant."""
 
     dtype: int
     elements: Array
@@ -92,8 +93,8 @@ class _Scope:
 class TermEvaluation:
     """Evaluations that share their uninterpreted functions.
 
-    `by_formula`: operators of real numbers that are unknown functions otherwise, such as normalizations, are computed
-    by their meanings, which is slower; `formulas` are the operators that were.
+    `by_formula`: operators on real numbers that are otherwise unknown functions, such as normalizations, are computed
+    by their meanings, which is slower; `formulas` are the operators for which this was done.
     """
 
     arithmetic: Arithmetic
@@ -104,7 +105,7 @@ class TermEvaluation:
     def run(self, fragment: Fragment, feeds: Mapping[str, Value]) -> dict[str, Value]:
         """The outputs of a model by name.
 
-        Raises CannotRun if the model does not run at these shapes, and NotApplicable for one that has no terms.
+        Raises CannotRun if the model does not run at these shapes, and NotApplicable if it has no terms.
         """
         if fragment.model.functions:
             raise NotApplicable("the model has functions of its own")
@@ -113,7 +114,7 @@ class TermEvaluation:
         return {o.name: scope.read(o.name) for o in fragment.model.graph.output}
 
     def constant(self, array: Array, exact: ExactArray | None = None) -> TermTensor:
-        """A tensor of numbers; `exact` are floats as fractions, where they have such a value."""
+        """A tensor of numbers; `exact` are floats as fractions, if they have such values."""
         dtype = TensorProto.STRING if array.dtype.kind in "OUS" else helper.np_dtype_to_tensor_dtype(array.dtype)
         if array.size > MAX_ELEMENTS:
             raise NotApplicable(f"a constant of {array.size} elements")
@@ -167,7 +168,7 @@ class TermEvaluation:
         return self.constant(cast("Array", array), scope.exact.get(call.node.output[0]))
 
     def _if(self, node: onnx.NodeProto, condition: Value, scope: _Scope) -> Sequence[Value]:
-        """The outputs of the branch that is taken, or of both, of which each element is one."""
+        """The outputs of the branch that is taken, or of both, with each element chosen from one of them."""
         bodies = {a.name: a.g for a in node.attribute}
         if not isinstance(condition, TermTensor):
             raise NotApplicable("an If without condition")
@@ -189,7 +190,7 @@ def variable_name(name: str, number: int) -> str:
 
 
 def _merged(test: Element, a: Value, b: Value) -> Value:
-    """`a` where `test` is true, else `b`."""
+    """`a` where `test` is true, otherwise `b`."""
     if not isinstance(a, TermTensor) or not isinstance(b, TermTensor) or a.elements.shape != b.elements.shape:
         raise NotApplicable("the branches of an If give other shapes")
 
@@ -245,7 +246,7 @@ class NodeCall:
         return self.computed() if override is None else [self._elementwise(override, self._override_dtype())]
 
     def by_formula(self) -> Sequence[Value] | None:
-        """The results of the meaning on real numbers; None where it must not run, or does anything that they lack."""
+        """The results of the meaning on real numbers; None if it must not be run, or uses unsupported operations."""
         evaluation, op = self.evaluation, self.node.op_type
         dtypes = [v.dtype for v in self.inputs if isinstance(v, TermTensor) and v.known is None]
         if not evaluation.by_formula or op in NEVER_OPAQUE or not dtypes or not FLOAT_SORTS.keys() >= set(dtypes):
@@ -260,15 +261,15 @@ class NodeCall:
         return found
 
     def computed(self) -> Sequence[Value]:
-        """The results of the meaning on terms. Raises NotSupported where it does anything that they lack."""
-        # Constants that are no floats are numbers, as axes and shapes have to be.
+        """The results of the meaning on terms. Raises NotSupported for operations that terms lack."""
+        # Constants that are not floats are numbers, as axes and shapes must be.
         arrays = [v.known if _is_discrete(v) else self._cells(v) for v in self.inputs]
         if self.node.op_type not in ELEMENTWISE and any(isinstance(a, ObjectArray) and not a.size for a in arrays):
             raise NotSupported("the result of no elements")
         return [self._computed_value(r, self._float_dtype()) for r in self.results(arrays)]
 
     def _computed_value(self, result: Any, float_dtype: int) -> Value:
-        """A result of a meaning, whose floats have a type. Raises NotSupported if that is not known."""
+        """A result of a meaning, whose floats have a type. Raises NotSupported if the type is unknown."""
         if result is None:
             return None
         if isinstance(result, list):
@@ -283,7 +284,7 @@ class NodeCall:
         return TermTensor(dtype, map_cells(element, result.cells))
 
     def _unknown(self) -> Sequence[Value]:
-        """Unknown functions: of the elements at each place for elementwise operators, else of all elements."""
+        """Unknown functions: of the elements at each place for elementwise operators, otherwise of all elements."""
         if self.node.op_type not in ELEMENTWISE:
             return self.opaque()
         dtype = self._output_types()[0][0]
@@ -313,7 +314,7 @@ class NodeCall:
         return (given is not None and (known is None or bool(known))) or not self.attributes.get("is_test", 1)
 
     def _is_discrete_constant(self) -> bool:
-        """Whether all inputs are constants that are no floats, from which shapes and indices are computed."""
+        """Whether all inputs are constants other than floats, from which shapes and indices are computed."""
         tensors = [v for v in self.inputs if v is not None]
         known = [v.known for v in tensors if isinstance(v, TermTensor) and v.known is not None]
         return (
@@ -325,7 +326,7 @@ class NodeCall:
         )
 
     def _arrays(self) -> list[Any]:
-        """The inputs for a meaning that computes with numbers, or reads shapes alone."""
+        """The inputs for a meaning that computes with numbers, or reads only shapes."""
         return [
             None if v is None else v if isinstance(v, list) else v.elements if v.known is None else v.known
             for v in self.inputs
@@ -355,7 +356,7 @@ class NodeCall:
         return list(cast("tuple[Any, ...]", found)) if isinstance(found, tuple) else [found]
 
     def _move(self) -> Sequence[Value]:
-        """The results of an operator that moves elements, to places that are known."""
+        """The results of an operator that moves elements to known places."""
         if self.attributes.get("reduction", "none") != "none":
             return self.opaque()
         moved = (2,) if self.node.op_type == "OneHot" else moved_inputs(self.node)
@@ -394,14 +395,14 @@ class NodeCall:
         return TermTensor(dtype, found)
 
     def _override_dtype(self) -> int:
-        """The element type that an operator with an override gives."""
+        """The element type of the results of an operator with an override."""
         if self.node.op_type == "QuantizeLinear":
             has_zero = len(self.inputs) > 2 and self.inputs[2] is not None
             return self.tensor(2).dtype if has_zero else self.attributes.get("output_dtype") or DEFAULT_CODES
         return self.tensor(1 if self.node.op_type in {"DequantizeLinear", "Where"} else 0).dtype
 
     def _align(self, given: list[Array | None]) -> None:
-        """Reshape scales and operands of old opsets so that all broadcast."""
+        """Reshape scales and operands of old opsets so that all operands broadcast."""
         op, first = self.node.op_type, given[0]
         assert first is not None
         if op in QUANTIZERS:
@@ -415,7 +416,7 @@ class NodeCall:
             given[1] = aligned(first, given[1], self.attributes.get("broadcast", 0), self.attributes.get("axis"))
 
     def opaque(self) -> Sequence[Value]:
-        """Unknown functions of all elements that are read, of the attributes and of the shapes."""
+        """Unknown functions of all elements that are read, the attributes and the shapes."""
         op = self.node.op_type
         if (not self.domain and op in NEVER_OPAQUE) or has_subgraphs(self.node):
             raise NotApplicable(f"{op} is not encoded")
@@ -436,7 +437,7 @@ class NodeCall:
         return made
 
     def _opaque_arguments(self) -> tuple[list[Element], str]:
-        """The elements that are read, and all else on which the result depends."""
+        """The elements that are read, and everything else on which the result depends."""
         arguments: list[Element] = []
         parts = [self.domain, self.node.op_type, str(self.version), repr(sorted(self.attributes.items(), key=str))]
         for v in self.inputs:
@@ -483,18 +484,18 @@ def _static_type(v: onnx.ValueInfoProto, op_type: str) -> tuple[int, tuple[int, 
 
 
 def _float_dtype(values: Iterable[Value]) -> int:
-    """The type of the first tensor of floats, 0 if there is none."""
+    """The type of the first tensor of floats; 0 if there is none."""
     tensors = (t for v in values for t in (v if isinstance(v, list) else [v]) if t is not None)
     return next((t.dtype for t in tensors if t.dtype in FLOAT_SORTS), 0)
 
 
 def _is_discrete(value: Value) -> TypeGuard[TermTensor]:
-    """Whether a value is a constant that is no float."""
+    """Whether a value is a constant other than floats."""
     return isinstance(value, TermTensor) and value.known is not None and value.known.dtype.kind in "biu"
 
 
 def _known_of(value: Value) -> Array | None:
-    """A constant. Raises NotApplicable for what is none."""
+    """The array of a constant. Raises NotApplicable for other values."""
     if value is None:
         return None
     if isinstance(value, list) or value.known is None:
@@ -503,7 +504,7 @@ def _known_of(value: Value) -> Array | None:
 
 
 def _axes(call: NodeCall, rank: int) -> tuple[int, ...]:
-    """The axes of a reduction, of the input or the attribute."""
+    """The axes of a reduction, from its input or attribute."""
     given: Any = call.attributes.get("axes")
     if len(call.inputs) > 1 and call.inputs[1] is not None:
         known = call.tensor(1).known
@@ -518,15 +519,15 @@ def _axes(call: NodeCall, rank: int) -> tuple[int, ...]:
 EXTREMES = frozenset({"ReduceMax", "ReduceMin"})
 SUMS = frozenset({"ReduceMean", "ReduceSum"})
 SELF_OF_NONE = EXTREMES | SUMS | {"ReduceProd"}
-"""The reductions that give their input if there are no axes."""
+"""The reductions that return their input if there are no axes."""
 WIDE_INTEGERS = frozenset({TensorProto.INT64, TensorProto.UINT64})
-"""The integers that float64, in which onnxruntime adds and multiplies integers, does not have."""
+"""The integers that float64, which onnxruntime uses to add and multiply integers, cannot represent."""
 WINDOW_ATTRIBUTES = frozenset({"auto_pad", "pads", "strides", "dilations", "kernel_shape"})
-"""The attributes that say which elements are in a window, and nothing else."""
+"""The attributes that determine which elements are in a window, and nothing else."""
 
 
 def _reduce(call: NodeCall) -> Sequence[Value]:
-    """A reduction that does not depend on the order, nor rounds or saturates; others are unknown functions."""
+    """A reduction that does not depend on the order, and neither rounds nor saturates; others are unknown functions."""
     x, op = call.tensor(0), call.node.op_type
     axes = _axes(call, x.elements.ndim)
     if not axes and op in SELF_OF_NONE:
@@ -539,7 +540,7 @@ def _reduce(call: NodeCall) -> Sequence[Value]:
 
 
 def _keeps_one(call: NodeCall, dtype: int) -> bool:
-    """Whether a reduction gives an element itself, if it is alone. Sums turn -0 into 0 in some layouts."""
+    """Whether a reduction returns an element itself if it is alone. Sums turn -0 into 0 in some layouts."""
     op, kind = call.node.op_type, call.evaluation.arithmetic.kind(dtype)
     if op not in SELF_OF_NONE or (op not in EXTREMES and dtype in WIDE_INTEGERS):
         return False
@@ -552,14 +553,14 @@ def _windows(call: NodeCall, x: TermTensor, kernel: Sequence[int]) -> Windows:
 
 
 def _places(x: TermTensor, windows: Windows) -> Array:
-    """The numbers of the elements in each window from 1 on, 0 in the padding: (N, C, counts..., elements)."""
+    """The numbers of the elements in each window, starting with 1; 0 in the padding: (N, C, counts..., elements)."""
     numbers = cast("Array", np.arange(1, x.elements.size + 1)).reshape(x.elements.shape)
     padded = windows.padded(numbers, 0)
     return np.stack([padded[span] for _, span in windows.positions()], axis=-1)
 
 
 def _conv_of_integers(call: NodeCall) -> Sequence[Value]:
-    """Each element an unknown function of its window, in the order of the kernel: padding is the zero point."""
+    """Each element as an unknown function of its window, in the order of the kernel; padding is the zero point."""
     quantized = call.node.op_type == "QLinearConv"
     x, w = call.tensor(0), call.tensor(3 if quantized else 1)
     given_beside = (v for i, v in enumerate(call.inputs) if i not in {0, 3 if quantized else 1})
@@ -593,7 +594,7 @@ def _elements(tensor: TermTensor) -> list[Element]:
 
 
 def _zero_point(call: NodeCall, x: TermTensor) -> Element:
-    """The element that stands for padding: the zero point of the input, or 0."""
+    """The element that represents padding: the zero point of the input, or 0."""
     index = 2
     if len(call.inputs) > index and call.inputs[index] is not None:
         given = call.tensor(index).elements.reshape(-1)

@@ -10,7 +10,7 @@ from typing import Any
 
 from .smt_terms import Term, z3
 
-MAX_COMPARED = 10  # applications of one function, each two of which get statements
+MAX_COMPARED = 10  # applications of one function; each pair of them gets statements
 Statements = Callable[[Term, Term], Sequence[Term]]
 """Statements on an argument x and the value y."""
 PairStatements = Callable[[Term, Term, Term, Term], Sequence[Term]]
@@ -85,13 +85,13 @@ PAIR_STATEMENTS: Mapping[str, PairStatements] = {
 
 @dataclass(slots=True)
 class Functions:
-    """Uninterpreted functions by name and sorts, with all applications of the functions of one real number."""
+    """Uninterpreted functions by name and sorts, with all applications of those of one real number."""
 
     _declared: dict[tuple[str, ...], Any] = field(default_factory=dict[tuple[str, ...], Any])
     _applied: dict[str, dict[int, tuple[Term, Term]]] = field(default_factory=dict[str, dict[int, tuple[Term, Term]]])
 
     def apply(self, name: str, arguments: Sequence[Term], sort: Any) -> Term:
-        """The value of the function `name` on terms; equal arguments have equal values."""
+        """The value of the function `name` for terms; equal arguments have equal values."""
         if not arguments:
             return z3.Const(_short(name), sort)
         sorts = [a.sort() for a in arguments]
@@ -104,7 +104,7 @@ class Functions:
         return value
 
     def statements(self, claim: Term) -> Iterator[Term]:
-        """The facts about the applications in a claim, which are of real numbers."""
+        """Yield the facts about applications to real numbers in a claim."""
         inside = subterms(claim)
         for name, applied in self._applied.items():
             found = [pair for key, pair in applied.items() if key in inside]
@@ -117,7 +117,7 @@ class Functions:
 
 
 def subterms(term: Term) -> dict[int, Term]:
-    """A term and all terms in it, by id."""
+    """A term and all of its subterms, by id."""
     found: dict[int, Term] = {}
     queue = [term]
     while queue:
@@ -129,7 +129,7 @@ def subterms(term: Term) -> dict[int, Term]:
 
 
 def has_unknown_functions(term: Term) -> bool:
-    """Whether uninterpreted functions are applied in a term, for which z3 chooses values."""
+    """Whether a term applies uninterpreted functions, for which z3 chooses values."""
     applied = (t for t in subterms(term).values() if z3.is_app(t) and t.num_args())
     return any(t.decl().kind() == z3.Z3_OP_UNINTERPRETED for t in applied)
 

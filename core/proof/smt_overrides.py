@@ -1,6 +1,6 @@
-"""Operators on elements of z3 whose meanings say less than onnxruntime computes, and the operators that are encoded.
+"""Encoded operators, and overrides for those whose meanings say less than onnxruntime computes.
 
-All others that are encoded run their meaning in the `TermDomain`. An override gets the call and one element for each
+All other encoded operators run their meaning in the `TermDomain`. An override gets the call and one element for each
 input.
 """
 
@@ -25,10 +25,10 @@ DEFAULT_CODES = TensorProto.UINT8
 
 
 class ElementCall(Struct, frozen=True):
-    """A node at one element of its output: attributes with defaults, and the place of the element.
+    """A node for one element of its output: attributes with defaults, and the place of the element.
 
-    `place` is the flat index of the element and the extents of all inputs, on which the bits of kernels with vector
-    instructions may depend.
+    `place` is the flat index of the element and the extents of all inputs, which may affect the bits that kernels with
+    vector instructions compute.
     """
 
     node: onnx.NodeProto
@@ -46,7 +46,7 @@ Override = Callable[..., Element]
 
 
 def _clip(call: ElementCall, x: Element, low: Element | None = None, high: Element | None = None) -> Element:
-    """Clip, which leaves NaN and a zero of either sign alone."""
+    """Clip, which does not change NaN and zeros of either sign."""
     kind = x.kind
     bounds = [low, high]
     for i, name in enumerate(("min", "max")):  # attributes up to opset 10
@@ -69,7 +69,7 @@ def _divide(call: ElementCall, a: Element, b: Element) -> Element:
 
 
 def _extreme(name: str, is_first: Callable[[Term, Term], Term]) -> Override:
-    """Max or Min of floats: NaN if one is, and of zeros of two signs either."""
+    """Max or Min of floats: NaN if one is NaN; for zeros of both signs, either."""
 
     def of_two(call: ElementCall, a: Element, b: Element) -> Element:
         zeros = z3.And(z3.fpIsZero(a.term), z3.fpIsZero(b.term), a.term != b.term)
@@ -85,12 +85,12 @@ def _extreme(name: str, is_first: Callable[[Term, Term], Term]) -> Override:
 
 
 def _where(_: ElementCall, condition: Element, a: Element, b: Element) -> Element:
-    """The chosen element; onnxruntime gives 0 for a -0 of the first operand."""
+    """The chosen element; onnxruntime returns 0 for a -0 of the first operand."""
     return chosen(condition, Element(either(z3.fpIsZero(a.term), a.kind.constant(0), a.term), a.kind, a.defined), b)
 
 
 def _bit_shift(call: ElementCall, a: Element, b: Element) -> Element:
-    """A shift by the width or more is not defined in C."""
+    """A shift by the width or more is undefined in C."""
     if not a.kind.width:
         raise NotSupported("BitShift of other than integers")
     shifted = a.term << b.term if call.attributes.get("direction") == "LEFT" else z3.LShR(a.term, b.term)
@@ -111,7 +111,7 @@ def _dequantize(call: ElementCall, x: Element, scale: Element, zero: Element | N
 
 
 def _quantize(call: ElementCall, x: Element, scale: Element, zero: Element | None = None) -> Element:
-    """The rounded quotient plus the zero point, saturated; of NaN any integer, but the same at one place."""
+    """The rounded quotient plus the zero point, saturated; for NaN any integer, but the same one at one place."""
     if x.kind != scale.kind:
         raise NotApplicable("QuantizeLinear of another type than its scale")
     default = call.attributes.get("output_dtype") or DEFAULT_CODES
@@ -131,7 +131,7 @@ def _quantize(call: ElementCall, x: Element, scale: Element, zero: Element | Non
 
 
 def _code_of_float(call: ElementCall, x: Element, kind: Kind, ends: tuple[int, int]) -> Term:
-    """A float rounded to an integer within `ends`, which the float type holds."""
+    """A float rounded to an integer within `ends`, which the float type can represent."""
     low, high = (x.kind.constant(n) for n in ends)
     inside = either(z3.fpLT(x.term, low), low, either(z3.fpGT(x.term, high), high, x.term))
     whole = z3.Extract(kind.width - 1, 0, z3.fpToSBV(NEAREST, inside, z3.BitVecSort(2 * kind.width)))
@@ -139,7 +139,7 @@ def _code_of_float(call: ElementCall, x: Element, kind: Kind, ends: tuple[int, i
 
 
 def opaque_of_element(call: ElementCall, *elements: Element | None, kind: Kind, anywhere: bool) -> Element:
-    """An unknown function of the elements at a place; `anywhere`, the same function at each place."""
+    """An unknown function of the elements at a place; with `anywhere`, the same function at each place."""
     given = [e for e in elements if e is not None]
     present = [e is not None for e in elements]
     name = f"{call.node.domain}.{call.node.op_type} {sorted(call.attributes.items())!r} {present} {call.version}"
@@ -156,7 +156,7 @@ OVERRIDES_OF_FLOATS: Mapping[str, Override] = {
     **OVERRIDES,
     "Max": _extreme("Max", z3.fpGT), "Min": _extreme("Min", z3.fpLT), "Relu": _relu, "Where": _where,
 }  # fmt: skip
-"""The overrides of floats bit for bit."""
+"""The overrides for floats bit for bit."""
 OVERRIDES_OF_INTEGERS: Mapping[str, Override] = {**OVERRIDES, "Div": _divide}
 ROUNDS_ONCE = ops_with(Trait.ROUNDS_ONCE)
 INTEGER_BITS = ops_with(Trait.INTEGER_BITS)
@@ -166,7 +166,7 @@ OF_REALS = frozenset({
     "ReduceProd", "ReduceSum", "ReduceSumSquare", "Sigmoid", "Sin", "Sinh", "Softplus", "Softsign", "Swish", "Tan",
     "Tanh",
 })  # fmt: skip
-"""The operators that are encoded over the reals alone, since onnxruntime rounds more than once, or approximates."""
+"""The operators that are encoded only over the reals, because onnxruntime rounds more than once, or approximates."""
 ELEMENTWISE = ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | {
     "DequantizeLinear", "Mean", "PRelu", "QuantizeLinear", "Sum",
 }  # fmt: skip
@@ -174,12 +174,12 @@ LAYOUT_INVARIANT = ops_with(Trait.LAYOUT_INVARIANT)
 
 
 def override_of(op_type: str, kind: Kind) -> Override | None:
-    """The override of an operator for elements of a kind, or None where its meaning computes them."""
+    """The override of an operator for elements of a kind, or None if its meaning computes them."""
     overrides = OVERRIDES_OF_FLOATS if kind.dtype else OVERRIDES_OF_INTEGERS if kind.width else OVERRIDES
     return overrides.get(op_type)
 
 
 def is_encoded(op_type: str, kind: Kind) -> bool:
-    """Whether the meaning or an override of an operator says what onnxruntime computes from elements of a kind."""
+    """Whether the meaning or an override of an operator describes what onnxruntime computes from elements of a kind."""
     more = OF_REALS if kind is REAL else INTEGER_BITS
     return op_type in ROUNDS_ONCE or (not kind.dtype and op_type in more)

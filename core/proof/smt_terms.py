@@ -41,11 +41,11 @@ COMPARISONS = frozenset({"equal", "greater", "greater_equal", "less", "less_equa
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The terms of an element type, by a name of its own; floats have a `dtype`, integers a `width`.
+    """The terms of an element type, under a unique name; floats have a `dtype`, integers a `width`.
 
-    `operations` gives the function of terms for elementwise functions of NumPy, by name, and `domains` the condition
-    under which such a function is defined, for those that are not always. `constant` gives the term of a number,
-    exactly; it is rounded to the nearest where the kind lacks it. It raises NotApplicable for what is no number.
+    `operations` returns the function on terms for elementwise functions of NumPy, by name, and `domains` the condition
+    under which such a function is defined, if it is not always. `constant` returns the exact term of a number; if the
+    kind cannot represent it, it is rounded to the nearest. It raises NotApplicable if there is no such number.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Kind:
 
 
 def either(condition: Term, a: Term, b: Term) -> Term:
-    """`a` where `condition` holds, else `b`."""
+    """`a` where `condition` holds, otherwise `b`."""
     return z3.If(condition, a, b)
 
 
@@ -116,9 +116,9 @@ def _real(number: Any) -> Term:
 
 
 def simplest_fraction(number: Any) -> Fraction:
-    """The fraction of least denominator that rounds to a float of its type: 1/10 for the float32 0.1.
+    """The fraction with the smallest denominator that rounds to a float of its type: 1/10 for the float32 0.1.
 
-    A number of another type than float32 and float64 is itself.
+    A number of a type other than float32 and float64 is unchanged.
     """
     array: np.ndarray[Any, Any] = np.asarray(number)
     middle = Fraction(float(array)) if array.dtype.kind not in "biu" else Fraction(int(array))
@@ -131,7 +131,7 @@ def simplest_fraction(number: Any) -> Fraction:
 
 
 def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
-    """The fraction of least denominator between two positive ones (Stern-Brocot tree, by continued fractions)."""
+    """The fraction with the smallest denominator between two positive ones (Stern-Brocot tree)."""
     whole = low.numerator // low.denominator
     if whole + 1 <= high or low == whole:
         return Fraction(whole if low == whole else whole + 1)
@@ -145,11 +145,11 @@ REAL = Kind(
     _real,
     {**REAL_DOMAINS, "divide": _is_nonzero_divisor},
 )
-"""Floats taken as real numbers: no rounding, no NaN, no infinity and one zero."""
+"""Floats as real numbers: no rounding, no NaN, no infinity and only one zero."""
 
 
 def float_kind(dtype: int) -> Kind:
-    """Floats of IEEE 754 bit for bit, but for the bits of NaN: the signs of zero, infinities and rounding included."""
+    """IEEE 754 floats bit for bit, except the bits of NaN; including signs of zero, infinities and rounding."""
     sort = z3.FPSort(*FLOAT_SORTS[dtype])
 
     def constant(number: Any) -> Term:
@@ -192,7 +192,7 @@ def float_kind(dtype: int) -> Kind:
 def integer_kind(width: int, signed: bool) -> Kind:
     """Integers of so many bits, which wrap around. `divide` truncates; `remainder` has the sign of the divisor.
 
-    A division ends the process, and is not defined, by 0, and of the least number by -1.
+    A division by 0, or of the lowest number by -1, ends the process and is undefined.
     """
     less: Operation = operator.lt if signed else z3.ULT
     at_most: Operation = operator.le if signed else z3.ULE
@@ -248,18 +248,18 @@ BOOL_OPERATIONS: Mapping[str, Operation] = {
 BOOL = Kind("bool", z3.BoolSort(), BOOL_OPERATIONS, lambda number: z3.BoolVal(bool(number)))
 TEXT_SORT = z3.DeclareSort("Text")
 TEXT = Kind("text", TEXT_SORT, {"equal": operator.eq}, lambda text: z3.Const(f"text {text!r}", TEXT_SORT))
-"""Texts, of which only equality is known."""
+"""Texts, which can only be compared for equality."""
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """The reading of floats: as real numbers, or bit for bit."""
+    """The interpretation of floats: as real numbers, or bit for bit."""
 
     over_reals: bool
     kinds: dict[int, Kind] = field(default_factory=dict[int, Kind], compare=False)
 
     def kind(self, dtype: int) -> Kind:
-        """The kind of an element type. Raises NotApplicable for one without terms."""
+        """The kind of an element type. Raises NotApplicable for a type without terms."""
         if dtype not in self.kinds:
             self.kinds[dtype] = self._made(dtype)
         return self.kinds[dtype]
@@ -285,7 +285,7 @@ class Element(Struct, frozen=True):
 
 
 def all_of(*conditions: Term) -> Term:
-    """The conjunction, without those that are true."""
+    """The conjunction of conditions, without those that are true."""
     open_ones = list({c.get_id(): c for c in conditions if c is not TRUE}.values())
     if not open_ones:
         return TRUE

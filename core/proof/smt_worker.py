@@ -1,8 +1,8 @@
-"""Worker that puts questions to z3.
+"""Worker that asks z3 questions.
 
-Two models are evaluated on the same variables. z3 then looks for numbers at which an element of the second is not
-defined though that of the first is, or differs from it. Queries that are equal but for the names of variables, as those
-of elementwise operators are, are put once.
+Two models are evaluated on the same variables. z3 then searches for numbers for which an element of the second is
+undefined although that of the first is defined, or differs from it. Queries that differ only in the names of variables,
+such as those of elementwise operators, are asked once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VARIABLE = re.compile(r"\|[^|]*#\d+\|")
 
 
 def answer(question: Question) -> Answer:
-    """The answer to a question, of all sizes at which the first model runs."""
+    """The answer to a question, for all sizes at which the first model runs."""
     done: list[Mapping[str, int]] = []
     reasons: list[str] = []
     for sizes in question.sizes:
@@ -93,7 +93,7 @@ class TermComparison:
         return [all_of(e.defined, e.term) for v in found for e in elements_of(v)]
 
     def _compare(self, a: Value, b: Value) -> Answer | None:
-        """The answer on one output, None if it is the same."""
+        """The answer on one output, or None if it is equal."""
         if isinstance(a, list) or isinstance(b, list):
             return self._compare_sequences(a, b)
         if a is None or b is None:
@@ -131,7 +131,7 @@ class TermComparison:
         return None
 
     def _is_new(self, claim: Term) -> bool:
-        """Whether no equal claim was put, but for the names of variables."""
+        """Whether no claim was asked that differs only in the names of variables."""
         names: dict[str, str] = {}
         text = VARIABLE.sub(lambda m: names.setdefault(m.group(), f"v{len(names)}"), claim.sexpr())
         if text in self.seen:
@@ -140,7 +140,7 @@ class TermComparison:
         return True
 
     def _refute(self, claim: Term, outcome: AnswerKind) -> Answer | None:
-        """The answer if numbers exist for which `claim` is true, or that is not known."""
+        """The answer if numbers exist for which `claim` is true, or if that is unknown."""
         solver = z3.Solver()
         solver.set("timeout", int(self.question.seconds * 1000))
         whole = z3.And(claim, *self.assumed)
@@ -157,7 +157,7 @@ class TermComparison:
         return Answer(AnswerKind.UNKNOWN, f"z3: {solver.reason_unknown()}", (self.sizes,))
 
     def _inputs(self, model: Any) -> dict[str, np.ndarray[Any, Any]]:
-        """The values of the variables in a model of z3; zeros without one."""
+        """The values of the variables in a model of z3; zeros without a model."""
         arithmetic = Arithmetic(self.question.over_reals)
         return {
             i.name: _values(arithmetic, i, shape, model)
@@ -210,12 +210,12 @@ class SmtWorker:
 
     def answer(self, question: Question) -> Answer:
         """The answer to a question, within its limit of memory."""
-        z3.simplify(TRUE)  # its data of this thread, without which it ends the process for lack of memory
+        z3.simplify(TRUE)  # create z3's data for this thread; without it, z3 ends the process if memory is lacking
         limit_memory(question.memory)
         try:
             return answer(question)
         finally:
-            limit_memory(None)  # also to report a lack of it
+            limit_memory(None)  # also to report a lack of memory
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The elements of z3 as cells of arrays, with which the meanings of operators compute."""
+"""z3 elements as cells of arrays, with which the meanings of operators compute."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from .smt_terms import (
     z3,
 )
 
-MAX_EXPONENT = 16  # a power of a whole exponent up to that is a product
+MAX_EXPONENT = 16  # a power with a whole exponent up to this is a product
 NAMED_FUNCTIONS = frozenset(STATEMENTS) | frozenset(PAIR_STATEMENTS) | {
     "arccos", "arccosh", "arcsin", "arcsinh", "arctanh",
 }  # fmt: skip
 """The functions of one real number that stay uninterpreted."""
 TRUTH_VALUED = COMPARISONS | {"isinf", "isnan"}
 DECIDED: Mapping[str, bool] = {"logical_and": False, "logical_or": True, "bitwise_and": False, "bitwise_or": True}
-"""The truth value that decides an operation whatever the other operand is."""
+"""The truth value that determines an operation whatever the other operand is."""
 
 
 class TermDomain(Struct, frozen=True):
@@ -47,11 +47,11 @@ class TermDomain(Struct, frozen=True):
     float_kind: Kind
 
     def kind(self, dtype: np.dtype[Any]) -> Kind:
-        """The kind of a type of NumPy. All floats are float64, as in meanings."""
+        """The kind of a NumPy type. All floats are float64, as in meanings."""
         return self.float_kind if dtype.kind == "f" else self.arithmetic.kind(helper.np_dtype_to_tensor_dtype(dtype))
 
     def element(self, cell: Any, kind: Kind) -> Element:
-        """The element of a cell. A float of Python is an attribute, or a constant of a formula."""
+        """The element of a cell. A Python float is an attribute, or a constant of a formula."""
         if isinstance(cell, Element):
             return cell
         if kind is REAL and isinstance(cell, float) and float(np.float32(cell)) == cell:
@@ -75,7 +75,7 @@ class TermDomain(Struct, frozen=True):
         return self._derived(name, dtype, *elements)
 
     def operate(self, name: str, *elements: Element) -> Element:
-        """The result of an operation of the kind of elements. Raises NotSupported."""
+        """The result of an operation on elements of one kind. Raises NotSupported."""
         kind, terms = elements[0].kind, [e.term for e in elements]
         function, domain = operation(kind, name), kind.domains.get(name)
         conditions = [*(e.defined for e in elements), *([domain(*terms)] if domain is not None else ())]
@@ -83,7 +83,7 @@ class TermDomain(Struct, frozen=True):
         return Element(function(*terms), result, all_of(*conditions))
 
     def select(self, condition: Any, a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
-        """`a` where the condition holds, else `b`; defined if the chosen cell is."""
+        """`a` where the condition holds, otherwise `b`; defined if the chosen cell is."""
         if not isinstance(condition, Element):
             return a if condition else b
         kind = self.kind(dtype)
@@ -94,7 +94,7 @@ class TermDomain(Struct, frozen=True):
         return self.converted(self.element(cell, self.kind(source)), self.kind(target))
 
     def number(self, cell: Any) -> Any:
-        """The number of a cell that is no element. Raises NotSupported for elements."""
+        """The number of a cell that is not an element. Raises NotSupported for elements."""
         if isinstance(cell, Element):
             raise NotSupported("a place or a decision depends on data")
         return cell
@@ -104,14 +104,14 @@ class TermDomain(Struct, frozen=True):
         return name in NAMED_FUNCTIONS and self.kind(dtype) is REAL
 
     def converted(self, x: Element, kind: Kind) -> Element:
-        """An element in another kind, as Cast gives it.
+        """An element converted to another kind, as by Cast.
 
-        Floats are rounded to the nearest, integers wrap around, and floats become integers towards zero if they fit.
+        Floats are rounded to the nearest, integers wrap around, and floats are truncated to integers if they fit.
         """
         return x if x.kind == kind else Element(self._converted_term(x, kind), kind, x.defined)
 
     def _connective(self, name: str, *cells: Any) -> Any:
-        """A conjunction or disjunction, which one plain operand may decide."""
+        """A conjunction or disjunction, which one plain operand may determine."""
         plain = [bool(c) for c in cells if not isinstance(c, Element)]
         if DECIDED[name] in plain:
             return DECIDED[name]
@@ -140,7 +140,7 @@ class TermDomain(Struct, frozen=True):
         return Element(self.functions.apply(name, [x.term], x.kind.sort), x.kind, all_of(x.defined, inside))
 
     def _power(self, x: Element, y: Element) -> Element:
-        """X ** y for a constant whole exponent or one half; of a positive number for others."""
+        """X ** y for a constant exponent that is whole or one half; for other exponents, of a positive number."""
         raw = z3.simplify(y.term)
         if not z3.is_rational_value(raw):
             value = self.functions.apply("power", [x.term, raw], x.kind.sort)
@@ -188,14 +188,14 @@ class TermDomain(Struct, frozen=True):
 
 
 def operation(kind: Kind, name: str) -> Operation:
-    """The function of terms by its name in NumPy. Raises NotSupported."""
+    """The function on terms with a name from NumPy. Raises NotSupported."""
     if name not in kind.operations:
         raise NotSupported(f"{name} of {kind.sort}")
     return kind.operations[name]
 
 
 def chosen(condition: Element, a: Element, b: Element) -> Element:
-    """`a` where the condition holds, else `b`; defined if the chosen one is."""
+    """`a` where the condition holds, otherwise `b`; defined if the chosen one is."""
     if z3.is_true(condition.term) or z3.is_false(condition.term):
         return a if z3.is_true(condition.term) else b
     defined = a.defined if a.defined is b.defined else either(condition.term, a.defined, b.defined)
@@ -216,7 +216,7 @@ def _beside_infinity(name: str, a: Any, b: Any) -> Any:
 
 
 def integer_range(kind: Kind) -> tuple[int, int]:
-    """The least and the greatest number."""
+    """The lowest and the highest number."""
     return (-(1 << (kind.width - 1)), (1 << (kind.width - 1)) - 1) if kind.signed else (0, (1 << kind.width) - 1)
 
 

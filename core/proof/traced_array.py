@@ -1,8 +1,8 @@
 """Arrays that record how NumPy computed them from the constants of a model.
 
-A rewrite of a model with such constants computes the constants that it makes as ever; beside, they have an origin, from
-which they can be computed again: in float64, or of other numbers. A function that NumPy does not pass on, such as
-`float(x)`, gives a plain number, whose origin is lost.
+When a model with such constants is rewritten, the constants that rewrites create are computed as usual, but also
+have an origin, from which they can be computed again: in float64, or from other numbers. A function that NumPy does not
+dispatch, such as `float(x)`, returns a plain number, whose origin is lost.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .annotated_array import AnnotatedArray, LostError, losing_what_is_written, 
 from .shadow_array import is_float
 
 Array = np.ndarray[Any, Any]
-MAX_DEPTH = 200  # of calls one inside the other
+MAX_DEPTH = 200  # of nested calls
 
 
 class Leaf(Struct, frozen=True):
@@ -35,7 +35,7 @@ class Leaf(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TracedCall:
-    """A call whose arguments have the origins of arrays in place of these; `depth` of calls inside."""
+    """A call whose arguments contain the origins of arrays instead of these; `depth` of nested calls."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -47,7 +47,7 @@ Origin = Leaf | TracedCall
 
 
 class TracedArray(AnnotatedArray):
-    """An array with its origin, None where it was lost. Views of it are read-only."""
+    """An array with its origin, which is None if it was lost. Views of it are read-only."""
 
     origin: Origin | None
 
@@ -56,7 +56,7 @@ class TracedArray(AnnotatedArray):
         self.origin = None
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Apply a ufunc, in place too."""
+        """Apply a ufunc, possibly in place."""
         target = options.pop("out", (None,))[0]
         if method == "at":
             ufunc.at(*map(plain, inputs))
@@ -78,7 +78,7 @@ class TracedArray(AnnotatedArray):
             return _called(func, args, kwargs)
 
     def __getitem__(self, index: Any) -> Any:
-        """The elements at an index; a single one is an array of rank 0."""
+        """The elements at an index; a single element is an array of rank 0."""
         return _called(_item, (self, index), {})
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -88,12 +88,12 @@ class TracedArray(AnnotatedArray):
         self.origin = changed.origin if isinstance(changed, TracedArray) else None
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
-        """The array in another type, which rounds nothing where it is computed again."""
+        """The array in another type; when it is computed again, this does not round."""
         found = plain(self).astype(dtype, *args, **options)
         return traced(found, self._origin_of(as_type, np.dtype(dtype)))
 
     def copy(self, order: Any = "C") -> Any:
-        """A copy to write to."""
+        """A writable copy."""
         return traced(plain(self).copy(order), self.origin)
 
     def _origin_of(self, function: Callable[..., Any], *args: Any) -> Origin | None:
@@ -111,16 +111,16 @@ def _with_item(array: Any, index: Any, value: Any) -> Any:
 
 
 def as_type(array: Any, dtype: Any) -> Any:
-    """An array in another type; floats stay as they are among floats."""
+    """An array in another type; conversions between floats do not change it."""
     is_kept = is_float(array) and is_float(np.empty(0, dtype))
     return array if is_kept else array.astype(dtype)
 
 
 def traced(found: Any, origin: Origin | None) -> Any:
-    """An array with its origin; one that is no array, or has none, as it is. A view of others becomes read-only."""
+    """An array with its origin; unchanged if it is no array or has no origin. A view of others becomes read-only."""
     if origin is None or not isinstance(found, np.ndarray | np.generic):
         return found
-    base = cast("Array", np.asarray(cast("Any", found), order="C"))  # a copy for this later would lose the origin
+    base = cast("Array", np.asarray(cast("Any", found), order="C"))  # copying later would lose the origin
     is_view = base.base is not None
     array = base.view(TracedArray)
     array.origin = origin
@@ -144,7 +144,7 @@ def _held(value: Any) -> Any:
 
 
 def _called(function: Callable[..., Any], args: Any, options: Mapping[str, Any]) -> Any:
-    """The result of a function, of which each array has its origin."""
+    """The result of a function, in which each array has its origin."""
     try:
         held = tuple(_held(a) for a in args)
         kept = {name: _held(v) for name, v in options.items()}
@@ -165,7 +165,7 @@ def _called(function: Callable[..., Any], args: Any, options: Mapping[str, Any])
 
 
 def origins_in(value: Any) -> Iterator[Origin]:
-    """The origins directly in nested arguments."""
+    """Yield the origins directly in nested arguments."""
     if isinstance(value, Leaf | TracedCall):
         yield value
     elif isinstance(value, tuple | list | dict):
@@ -175,7 +175,7 @@ def origins_in(value: Any) -> Iterator[Origin]:
 
 
 def trace_constants(graph: Graph) -> None:
-    """Give the constants of floats in the main graph their own names as origins."""
+    """Give the constants of floats in the main graph their names as origins."""
     for value in defined_values(graph):
         tensor = value.tensor
         if tensor is not None and tensor.dtype in FLOATS and tensor.is_readable:
@@ -189,7 +189,7 @@ def traced_constants(graph: Graph) -> dict[str, TracedArray]:
 
 
 def leaves_of(origin: Origin) -> Iterator[str]:
-    """The names of the constants that an origin computes with, each once."""
+    """Yield the names of the constants that an origin uses, without duplicates."""
     seen: set[int] = set()
     names: set[str] = set()
     work = [origin]
@@ -207,7 +207,7 @@ def leaves_of(origin: Origin) -> Iterator[str]:
 
 
 def compute(origin: Origin, constants: Mapping[str, Any], known: dict[int, Any] | None = None) -> Any:
-    """The array of an origin, computed of other `constants`, whose types it keeps. `known`: results by `id`."""
+    """The array of an origin, computed from other `constants`, whose types it keeps. `known`: results by `id`."""
     found: dict[int, Any] = {} if known is None else known
 
     def value(part: Any) -> Any:
@@ -231,9 +231,9 @@ def _is_float_type(dtype: Any) -> bool:
 
 
 def rounding_of(held: Array, origin: Origin, constants: Mapping[str, Array]) -> float | None:
-    """The largest distance of an array of floats from its origin, which is computed in a wider type, in ulps of it.
+    """The largest error of an array of floats in ulps, compared with its origin computed in a wider type.
 
-    None where that is not possible, or not a number, or where half of the bits of a constant make less than it.
+    None if that is impossible or not a number, or if half of the bits of a constant change the result by less than it.
     """
     wide = np.longdouble if held.dtype == np.float64 else np.float64
     wide_constants: dict[str, Array] = {n: a.astype(wide) for n, a in constants.items()}
@@ -269,7 +269,7 @@ def _drops_a_constant(
 
 
 def structure_of(origin: Origin, names: Callable[[str], Hashable]) -> Hashable:
-    """A key that origins share if they compute alike of constants with the same `names`."""
+    """A key that origins share if they compute equally from constants with the same `names`."""
     found: dict[int, Hashable] = {}
 
     def key(part: Any) -> Hashable:

@@ -1,4 +1,4 @@
-"""Verdicts of proofs, in words that claim no more than was shown."""
+"""Verdicts of proofs, worded to claim no more than was shown."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ class Technique(StrEnum):
 class ProofVerdict:
     """The result of one technique on one obligation.
 
-    `coverage` are the domains that it covers, in words: "every float16", "every float32", "every int64 with overflow"
-    for EXACT; `sizes` those of the symbols in shapes that were evaluated, empty if there are none. `reason` says why
-    it is unknown, or what differs. `counterexample` are inputs by name, with which onnxruntime gives another result:
-    only REFUTED has them. `notes` are assumptions of a proof, such as constants that were taken for the root that
-    they round.
+    `coverage` are descriptions of the domains covered: "every float16", "every float32", "every int64 with overflow"
+    for EXACT. `sizes` are those of the symbols in shapes that were evaluated, if any. `reason` says why it is unknown,
+    or what differs. `counterexample` has inputs by name for which onnxruntime returns another result; only REFUTED has
+    them. `notes` are assumptions of a proof, for example that constants are roots that they round.
     """
 
     guarantee: Guarantee
@@ -42,7 +41,7 @@ class ProofVerdict:
 
     def __post_init__(self) -> None:
         if (self.guarantee is Guarantee.REFUTED) != (self.counterexample is not None):
-            raise ValueError("a verdict is refuted with a counterexample, and only with one")
+            raise ValueError("a verdict must have a counterexample if and only if it is refuted")
 
     def __str__(self) -> str:
         details = self.reason or ", ".join((*self.coverage, *sizes_words(self.sizes)))
@@ -57,7 +56,7 @@ def unknown(reason: object, technique: Technique = Technique.FINITE_FIELD) -> Pr
 
 
 def sizes_words(sizes: Iterable[int], word: str = "size") -> tuple[str, ...]:
-    """Sizes in words: `sizes 1 to 6 and 130`; empty if there are none."""
+    """A description of sizes: `sizes 1 to 6 and 130`; empty if there are none."""
     ordered = sorted(set(sizes))
     if not ordered:
         return ()
@@ -68,9 +67,9 @@ def sizes_words(sizes: Iterable[int], word: str = "size") -> tuple[str, ...]:
 
 
 def strongest(verdicts: Iterable[ProofVerdict]) -> ProofVerdict:
-    """The verdict that says most about one obligation: a refutation, or else the strongest guarantee.
+    """The most informative verdict on one obligation: a refutation, or otherwise the strongest guarantee.
 
-    A proof over the reals outweighs DRAWN_INTEGERS of the same obligation; a smaller domain outweighs it in turn.
+    A proof over the reals outranks DRAWN_INTEGERS of the same obligation; a smaller domain outranks that in turn.
     """
     found = list(verdicts)
     refuted = [v for v in found if v.guarantee is Guarantee.REFUTED]

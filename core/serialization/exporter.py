@@ -25,11 +25,11 @@ MODEL_GRAPH = 7
 NODE_INPUT, NODE_OUTPUT = 1, 2
 
 TensorWriter = Callable[[Tensor, str], Iterator[Chunk]]
-"""Writes a tensor of a given name: inline, or as a reference to external data."""
+"""Writes a tensor under a given name: inline, or as a reference to external data."""
 
 
 def graph_chunks(graph: Graph, tensor_chunks: TensorWriter = Tensor.chunks) -> Iterator[bytes]:
-    """The serialized GraphProto without its initializers."""
+    """Yield the serialized GraphProto without its initializers."""
     if graph.owner is not None:
         rename_shadowed_values(graph)
     for op in graph.sorted_ops():
@@ -56,21 +56,21 @@ def _header_chunks(graph: Graph) -> Iterator[bytes]:
 
 
 def written_inputs(graph: Graph) -> Iterator[tuple[Value, bytes]]:
-    """The declared inputs that still exist: before IR version 4, initializers among them may have been removed."""
+    """Yield the declared inputs that still exist: before IR version 4, initializers may have been removed."""
     return ((v, info) for v, info in graph.declared.inputs if v.tensor is None or v in graph.initializers)
 
 
 def written_sparse(graph: Graph) -> Iterator[tuple[Value, onnx.SparseTensorProto]]:
-    """The sparse initializers that are used or that a caller may override."""
+    """Yield the sparse initializers that are used or that a caller may override."""
     inputs = set(graph.inputs) if graph.sparse_initializers else set[Value]()
     return ((v, t) for v, t in graph.sparse_initializers.items() if v.consumers or graph.is_output(v) or v in inputs)
 
 
 def written_value_infos(graph: Graph) -> Iterator[bytes]:
-    """The serialized `value_info`: by default the entries of the file for values that still exist.
+    """Yield the serialized `value_info`: by default the entries of the file for values that still exist.
 
-    To strip it leaves entries for ops whose schema infers no types, without which onnxruntime may not load the model.
-    To write it adds the inferred types of all values to them, but for outputs, which are declared.
+    If it is stripped, entries remain for ops whose schema infers no types; without these, onnxruntime may not load the
+    model. If it is written, the inferred types of all values are added, except those of outputs, which are declared.
     """
     policy = graph.context.value_info
     kept = [
@@ -104,7 +104,7 @@ def _infers_types(schema: onnx.defs.OpSchema | None) -> bool:
 
 
 def _complete_type(declared: onnx.TypeProto, known: onnx.TypeProto) -> None:
-    """Add a known type to a declared one, whose denotations stay."""
+    """Add a known type to a declared one; the denotations of the declared type are kept."""
     if not (declared.HasField("tensor_type") and known.HasField("tensor_type")):
         if not declared.WhichOneof("value"):
             declared.MergeFrom(known)
@@ -119,7 +119,7 @@ def _complete_type(declared: onnx.TypeProto, known: onnx.TypeProto) -> None:
 
 
 def strip_value_info(function: onnx.FunctionProto) -> None:
-    """Remove the `value_info` of a local function and its subgraphs, as of a graph."""
+    """Remove the `value_info` of a local function and its subgraphs, like that of a graph."""
     versions = opset_versions(function)
 
     def is_opaque(node: onnx.NodeProto) -> bool:
@@ -136,7 +136,8 @@ def strip_value_info(function: onnx.FunctionProto) -> None:
 def rename_shadowed_values(graph: Graph) -> None:
     """Rename the values of a subgraph whose names would shadow an outer value that is read there.
 
-    A file may use one name on both levels as long as the inner graph does not read the outer value; rewrites may.
+    A file may use one name on both levels if the inner graph does not read the outer value; a rewrite may let it read
+    that.
     """
     read = {v.name for v in graph.captured_values()}
     for v in (*graph.inputs, *graph.initializers, *(v for op in graph.ops() for v in op.outputs)):
@@ -146,7 +147,7 @@ def rename_shadowed_values(graph: Graph) -> None:
 
 @contextmanager
 def unchanged_names(graph: Graph) -> Generator[None]:
-    """Undo what an export changes: names of values in bodies, and declarations of initializers."""
+    """Undo the changes of an export: names of values in bodies, and declarations of initializers."""
     inner = [g for g in graph.with_subgraphs() if g.owner is not None]
     values = (v for g in inner for v in (*g.inputs, *g.initializers, *(v for op in g.ops() for v in op.outputs)))
     names, inputs, count = [(v, v.name) for v in values], [*graph.declared.inputs], graph.context.fresh_name_count
@@ -160,7 +161,7 @@ def unchanged_names(graph: Graph) -> Generator[None]:
 
 
 def renamed_value_info(info: bytes, name: str) -> bytes:
-    """A ValueInfoProto under the current name of its value."""
+    """A ValueInfoProto with the current name of its value."""
     proto = onnx.ValueInfoProto.FromString(info)
     if proto.name == name:
         return info
@@ -169,7 +170,7 @@ def renamed_value_info(info: bytes, name: str) -> bytes:
 
 
 def written_initializers(graph: Graph) -> Iterator[tuple[Value, Tensor]]:
-    """The initializers to write, in file order."""
+    """Yield the initializers to write, in file order."""
     for value in dict.fromkeys((*graph.declared.initializers, *graph.initializers)):
         if value in graph.input_defaults:
             yield value, graph.input_defaults[value]
@@ -178,7 +179,7 @@ def written_initializers(graph: Graph) -> Iterator[tuple[Value, Tensor]]:
 
 
 def node_bytes(op: Op, tensor_chunks: TensorWriter = Tensor.chunks) -> bytes:
-    """The serialized NodeProto: with the current names, otherwise unchanged for a node of the file."""
+    """The serialized NodeProto with the current names; a node of the file does not change otherwise."""
     if op.proto_bytes is None:
         try:
             rest = build_node_proto(op, tensor_chunks).SerializeToString(deterministic=True)
@@ -194,7 +195,7 @@ def node_bytes(op: Op, tensor_chunks: TensorWriter = Tensor.chunks) -> bytes:
 
 
 def build_node_proto(op: Op, tensor_chunks: TensorWriter = Tensor.chunks) -> onnx.NodeProto:
-    """The NodeProto of an op made by a rewrite, without its edges."""
+    """The NodeProto of an op created by a rewrite, without its edges."""
     node = onnx.NodeProto(op_type=op.type)
     if op.name:
         node.name = op.name
@@ -221,7 +222,7 @@ def _attribute_to_onnx(value: Any, tensor_chunks: TensorWriter) -> Any:
 
 
 def _restored_node(op: Op, tensor_chunks: TensorWriter) -> onnx.NodeProto:
-    """The node with its subgraphs and tensors, which the importer removed from it."""
+    """The node including its subgraphs and tensors, which the importer removed from it."""
     node = onnx.NodeProto.FromString(op.proto_bytes or b"")
     for a in node.attribute:
         value: Any = op.attrs.get(a.name)
@@ -241,7 +242,7 @@ def _restored_node(op: Op, tensor_chunks: TensorWriter) -> onnx.NodeProto:
 
 
 def graph_proto(graph: Graph, tensor_chunks: TensorWriter = Tensor.chunks) -> onnx.GraphProto:
-    """The whole graph as one message; each initializer is parsed on its own, so none is copied twice."""
+    """The whole graph as one message; each initializer is parsed separately, so none is copied twice."""
     proto = onnx.GraphProto.FromString(b"".join(graph_chunks(graph, tensor_chunks)))
     for value, tensor in written_initializers(graph):
         proto.initializer.add().MergeFromString(join_chunks(tensor_chunks(tensor, value.name)))

@@ -29,7 +29,7 @@ STRIPPABLE_OPS = ops_with(Trait.HAS_SUBGRAPHS) | {"ConstantOfShape"}  # of subgr
 
 DECLARABLE_DTYPES = KNOWN_DTYPES | {onnx.TensorProto.UNDEFINED}
 
-UNCHECKED_PREFIX = "__"  # of attributes that no operator declares and the checker of ONNX accepts (schema.cc)
+UNCHECKED_PREFIX = "__"  # of attributes that no operator declares but the ONNX checker accepts (schema.cc)
 
 TensorReader = Callable[[onnx.TensorProto], Tensor]
 
@@ -47,7 +47,7 @@ class Importer:
         initializers: Iterable[Tensor],
         outer: Callable[[str], Value] | None = None,
     ) -> Graph:
-        """Build a graph from its parts. Raises ModelError for a name that is defined twice or never, or for a cycle."""
+        """Build a graph from its parts. Raises ModelError for a name that is not defined once, or for a cycle."""
         graph = Graph(self.context)
         graph.declared = Declarations(header)
         if outer is None:
@@ -156,7 +156,7 @@ class Importer:
         return {a.name: attribute_value(a, self.read_tensor, read_graph) for a in node.attribute}, subgraphs
 
     def _read_constant(self, node: onnx.NodeProto) -> Tensor | None:
-        """The tensor of a Constant node; None for a sparse one or a reference to a function's attribute."""
+        """The tensor of a Constant node; None if it is sparse or a reference to a function's attribute."""
         for a in node.attribute:
             if a.name == "value" and a.HasField("t"):
                 small = not a.t.external_data and a.t.ByteSize() <= SMALL_TENSOR_BYTES
@@ -200,7 +200,7 @@ def require_utf8(*strings: object) -> None:
 
 
 def _require_schema(node: onnx.NodeProto, domain: str, version: int, references: Collection[str]) -> None:
-    """Raise ModelError for a node without a required operand or attribute, or with one that its operator lacks.
+    """Raise ModelError if a node lacks a required operand or attribute, or has one that its operator lacks.
 
     `references`: the attributes of a function to which it may refer.
     """
@@ -230,7 +230,7 @@ def _require_schema(node: onnx.NodeProto, domain: str, version: int, references:
 
 
 def _require_bodies(op: Op) -> None:
-    """Raise ModelError for a body with other numbers of inputs or outputs than its If, Loop or Scan needs."""
+    """Raise ModelError if a body has a different number of inputs or outputs than its If, Loop or Scan requires."""
     if op.domain or op.type not in {"If", "Loop", "Scan"}:
         return
     # A Loop's body has the condition as an output; the first input of Scan 8 is for the lengths of sequences. The last
@@ -249,14 +249,14 @@ def _label(node: onnx.NodeProto) -> str:
 
 
 def declare_input(value: Value, proto: onnx.TypeProto, context: GraphContext) -> Value:
-    """Record the declared type of an input, with a new unknown extent for each undeclared dim."""
+    """Record the declared type of an input; each undeclared dim gets a new unknown extent."""
     _declare(value, proto, lambda d: context.new_unknown() if d is None else d)
     context.input_symbols.update(d for d in value.recorded_type[1] or () if isinstance(d, str))
     return value
 
 
 def declare_computed(value: Value, proto: onnx.TypeProto, context: GraphContext) -> None:
-    """Record the declared type of a computed value; inference may replace symbols that no input has."""
+    """Record the declared type of a computed value; inference may replace symbols that occur in no input."""
     known = context.input_symbols
     _declare(value, proto, lambda d: DeclaredSymbol(d) if isinstance(d, str) and d not in known else d)
 
@@ -285,7 +285,7 @@ def _edgeless_proto_bytes(node: onnx.NodeProto, stripped: bool) -> bytes:
 
 
 def _is_stored_apart(attribute: onnx.AttributeProto) -> bool:
-    """Whether an op stores the attribute apart from the rest of its message: graphs and external tensors."""
+    """Whether an op stores the attribute separately from the rest of its message: graphs and external tensors."""
     if attribute.type in SUBGRAPH_ATTRIBUTE_TYPES:
         return True
     tensors = [attribute.t] if attribute.type == AttributeProto.TENSOR else attribute.tensors

@@ -1,4 +1,4 @@
-"""Attributes and keys of nodes by which equivalent nodes compare equal."""
+"""Attributes and keys of nodes that compare equal for equivalent nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def encoded_attribute(attribute: AttributeProto) -> bytes:
 
 
 def bare_node(op: Op) -> onnx.NodeProto:
-    """The node of an op without its edges and without subgraphs and tensors that the op stores apart."""
+    """The node of an op without its edges, and without the subgraphs and tensors that the op stores separately."""
     if op.proto_bytes is not None:
         return onnx.NodeProto.FromString(op.proto_bytes)
     plain = Op(op.type, op.domain, op.name, {k: v for k, v in op.attrs.items() if not isinstance(v, Graph)}, None)
@@ -38,9 +38,9 @@ def bare_node(op: Op) -> onnx.NodeProto:
 
 
 def non_default_attributes(op: Op, kept: Collection[str] = ()) -> dict[str, bytes]:
-    """Attributes that differ from their schema defaults, or are in `kept`, by name; subgraphs aside.
+    """Attributes that differ from their schema defaults, or are in `kept`, by name; except subgraphs.
 
-    Each is encoded, or the digest of a tensor that the op stores apart.
+    The values are encoded attributes, or the digest of a tensor that the op stores separately.
     """
     if op.proto_bytes is None and not op.attrs:
         return {}
@@ -61,8 +61,8 @@ def node_key(
 ) -> NodeKey:
     """A key that is equal for equivalent nodes, whatever the names of the nodes and their outputs.
 
-    `resolve_name` maps names of inputs to names in the other model. Outputs among `kept_outputs` count by name. Doc
-    strings, metadata, attributes at their default, the order of attributes and the encoding of tensors do not count.
+    `resolve_name` maps names of inputs to names in the other model. Outputs in `kept_outputs` are compared by name. Doc
+    strings, metadata, attributes at their default, the order of attributes and the encoding of tensors are ignored.
     """
     domain = op_schemas.canonical_domain(node.domain)
     outputs = (o if o in kept_outputs else bool(o) for o in without_trailing_omitted(node.output))
@@ -107,5 +107,5 @@ def _tensor_key(tensor: onnx.TensorProto) -> NodeKey:
     held = Tensor.from_proto(tensor)
     try:
         return (digest(held),)
-    except ModelError:  # elements in another file, or unreadable ones
+    except ModelError:  # its elements are in another file or unreadable
         return (tensor.SerializeToString(deterministic=True),)

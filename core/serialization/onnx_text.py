@@ -1,8 +1,8 @@
 """Text of models and graphs in the syntax that `onnx.parser` reads.
 
-The syntax lacks doc strings and metadata of nodes, values and graphs, sparse tensors and lists of tensors, graphs and
-types; it takes identifiers alone as operators and attributes. The text says in comments at its top what it omits or
-what `onnx.parser` does not read.
+The syntax has no doc strings and metadata of nodes, values and graphs, no sparse tensors, and no lists of tensors,
+graphs and types; operators and attributes must be identifiers. Comments at the top of the text state what it omits and
+what `onnx.parser` cannot read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .exporter import graph_proto, unchanged_names
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 TYPE_NAMES = {number: name.lower() for name, number in TensorProto.DataType.items() if number}
 WORDS = {*TYPE_NAMES.values(), "seq", "map", "optional", "sparse_tensor", "opaque"}
-"""Identifiers that begin a type; quoted they are names."""
+"""Identifiers that begin a type; as names they must be quoted."""
 NUMBER_WORDS = {"inf", "infinity", "nan"}
 ATTRIBUTE_TYPES = {number: name.lower() for name, number in AttributeProto.AttributeType.items()}
 PACKED_BITS = {
@@ -36,24 +36,24 @@ INDENT = "   "
 
 
 def model_text(model: onnx.ModelProto, max_elements: int | None = None) -> str:
-    """The text of a model; tensors with more than `max_elements` elements are references to external data."""
+    """The text of a model; tensors with more than `max_elements` elements become references to external data."""
     return _Writer(max_elements).model(model)
 
 
 def graph_text(graph: onnx.GraphProto, max_elements: int | None = None) -> str:
-    """The text of a graph, as `onnx.parser.parse_graph` reads it; see `model_text`."""
+    """The text of a graph, as read by `onnx.parser.parse_graph`; see `model_text`."""
     writer = _Writer(max_elements)
     return writer.with_remarks(writer.graph(graph, "", ""))
 
 
 def text_of(graph: Graph, max_elements: int | None = None) -> str:
-    """The text of a graph or body as it would be written; the graph is unchanged."""
+    """The text of a graph or body as it would be written; the graph does not change."""
     with unchanged_names(graph):
         return graph_text(graph_proto(graph), max_elements)
 
 
 def short_chunks(tensor: Tensor, name: str, max_elements: int) -> Iterator[Chunk]:
-    """A tensor for an export; one with more elements as the reference that its text is, so that they are not read."""
+    """A tensor for an export; one with more elements becomes the reference in its text, so that they are not read."""
     if tensor.size <= max_elements:
         yield from tensor.chunks(name)
         return
@@ -63,21 +63,21 @@ def short_chunks(tensor: Tensor, name: str, max_elements: int) -> Iterator[Chunk
 
 
 def refer_to_omitted(tensor: TensorProto) -> None:
-    """Let a tensor without elements refer to external data that do not exist, which says how many there are."""
+    """Let a tensor without elements refer to external data that do not exist, with the number of elements."""
     tensor.data_location = TensorProto.EXTERNAL
     tensor.external_data.add(key="omitted", value=f"{prod(tensor.dims)} elements")
 
 
 def quoted(text: str) -> str:
-    """A text in quotes; only quotes and backslashes have an escape."""
+    """A quoted text; only quotes and backslashes are escaped."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def _number(value: float, *, is_single: bool = True) -> str:
-    """The shortest text of a float that has the same value; a decimal point or exponent makes it one.
+    """The shortest text of a float that has the same value, with a decimal point or exponent.
 
-    Of NaN, the text has the sign alone.
+    The text of NaN has only its sign.
     """
     if isnan(value):
         return "-nan" if copysign(1, value) < 0 else "nan"
@@ -87,20 +87,20 @@ def _number(value: float, *, is_single: bool = True) -> str:
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes text, and counts what the syntax lacks in `omitted`, and what the parser does not read in `unreadable`."""
+    """Writes text, and records what the syntax lacks in `omitted` and what the parser cannot read in `unreadable`."""
 
     max_elements: int | None
     omitted: Counter[str] = field(default_factory=Counter[str])
     unreadable: dict[str, None] = field(default_factory=dict[str, None])
 
     def with_remarks(self, text: str) -> str:
-        """The text behind comments."""
+        """The text after comments on what is omitted or unreadable."""
         lines = [f"# not in this syntax, and left out: {what} ({n})" for what, n in self.omitted.items()]
         lines += [f"# onnx.parser does not read this: {what}" for what in self.unreadable]
         return "\n".join([*map(printable, lines), text])
 
     def model(self, model: onnx.ModelProto) -> str:
-        """The header, the graph and the functions of a model."""
+        """The header, the graph and the functions of a model as text."""
         facts = [f"ir_version: {model.ir_version}", f"opset_import: {self._opsets(model.opset_import)}"]
         texts = ("producer_name", "producer_version", "domain", "doc_string")
         facts += [f"{name}: {self._string(getattr(model, name))}" for name in texts if model.HasField(name)]
@@ -117,7 +117,7 @@ class _Writer:
         return f"[{', '.join(f'{self._string(o.domain)} : {o.version}' for o in opsets)}]"
 
     def graph(self, graph: onnx.GraphProto, indent: str, owner: str) -> str:
-        """A graph; as an attribute of the node `owner`, its name has to be an identifier."""
+        """A graph as text; in an attribute of the node `owner`, its name must be an identifier."""
         name = self._name(graph.name)
         if owner and (name.startswith('"') or graph.name.lower() in NUMBER_WORDS):
             name = "body"
@@ -164,7 +164,7 @@ class _Writer:
         return f"{name}{outputs} = {operator}{before} ({inputs}){after}"
 
     def _attributes(self, attributes: Iterable[AttributeProto], indent: str) -> Iterator[str]:
-        """The attributes, without those that the syntax lacks."""
+        """Yield the attributes, except those that the syntax lacks."""
         for a in attributes:
             kind = ATTRIBUTE_TYPES[a.type]
             self._count("doc strings of attributes", bool(a.doc_string))
@@ -204,7 +204,7 @@ class _Writer:
         return f"{self._type(info.type)} {self._name(info.name)}".strip()
 
     def _type(self, kind: onnx.TypeProto) -> str:
-        """A type; empty if it is unknown."""
+        """A type as text; empty if it is unknown."""
         self._count("denotations of types", bool(kind.denotation))
         match kind.WhichOneof("value"):
             case "tensor_type":
@@ -240,7 +240,7 @@ class _Writer:
         return self._name(dim.dim_param) if dim.dim_param else "?"
 
     def _tensor(self, tensor: TensorProto, name: str | None = None) -> str:
-        """A tensor, by default one in an attribute, where its name has to be an identifier."""
+        """A tensor as text; by default one in an attribute, where its name must be an identifier."""
         self._omit(tensor, "tensors")
         if name is None:
             is_plain = IDENTIFIER.fullmatch(tensor.name) and tensor.name not in WORDS
@@ -259,7 +259,7 @@ class _Writer:
         return f"{kind}{name if name.endswith('=') else f'{name} ='} [{given}]"
 
     def _elements(self, tensor: TensorProto) -> Iterator[str]:
-        """The elements as the parser stores them: of types with no field of their own, the bits as integers."""
+        """Yield the elements as the parser stores them; of types without their own field, the bits as integers."""
         kind = tensor.data_type
         if kind == TensorProto.STRING:
             return map(self._string, tensor.string_data)

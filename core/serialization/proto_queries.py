@@ -1,4 +1,4 @@
-"""Queries on ONNX messages: nodes in subgraphs, names that nodes read, operators in use, imported opsets."""
+"""Queries on ONNX messages: nodes in subgraphs, names that nodes read, used operators, imported opsets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUBGRAPH_ATTRIBUTE_TYPES = frozenset({GRAPH, GRAPHS})
 
 
 def named_subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
-    """The graphs in the attributes of a node, by attribute; graphs in a list are numbered."""
+    """Yield the graphs in the attributes of a node, by attribute; graphs in a list are numbered."""
     for a in node.attribute:
         kind = a.type
         if kind == GRAPH:
@@ -29,12 +29,12 @@ def named_subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs in the attributes of a node."""
+    """Yield the graphs in the attributes of a node."""
     return (graph for _, graph in named_subgraphs(node))
 
 
 def has_subgraphs(node: onnx.NodeProto) -> bool:
-    """Whether a node has graphs in its attributes; plain code, as it is asked of every node."""
+    """Whether a node has graphs in its attributes; this is plain code because it is called for every node."""
     for a in node.attribute:  # noqa: SIM110 - any() takes twice the time
         if a.type in SUBGRAPH_ATTRIBUTE_TYPES:
             return True
@@ -47,14 +47,14 @@ def is_constant_node(node: onnx.NodeProto) -> bool:
 
 
 def read_names(node: onnx.NodeProto) -> Iterator[str]:
-    """The names that a node reads: its inputs, and the outer values of its subgraphs."""
+    """Yield the names that a node reads: its inputs, and the outer values of its subgraphs."""
     yield from filter(None, node.input)
     if has_subgraphs(node):
         yield from captured_by(node)
 
 
 def captured_by(node: onnx.NodeProto) -> Iterator[str]:
-    """The outer names that the subgraphs of a node read."""
+    """Yield the outer names that the subgraphs of a node read."""
     for graph in subgraphs(node):
         yield from captured_names(graph)
 
@@ -89,7 +89,7 @@ def needed_nodes(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> lis
 
 
 def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """`nodes` and the nodes in their subgraphs, each before those inside it."""
+    """Yield `nodes` and the nodes in their subgraphs, each before those inside it."""
     for node in nodes:
         yield node
         if has_subgraphs(node):
@@ -98,7 +98,7 @@ def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def inner_tensors(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.TensorProto]:
-    """The tensors in attributes of nodes, and in the subgraphs inside them."""
+    """Yield the tensors in attributes of nodes, and in the subgraphs inside them."""
     for node in all_nodes(nodes):
         for a in node.attribute:
             if a.type == AttributeProto.TENSOR:
@@ -108,7 +108,7 @@ def inner_tensors(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.TensorProto]
 
 
 def copy_without(message: M, *fields: str) -> M:
-    """A copy of a message without some of its fields, which are not copied on the way.
+    """A copy of a message without some of its fields, which are never copied.
 
     Raises ModelError for a text that is not UTF-8.
     """
@@ -130,22 +130,22 @@ def copy_without(message: M, *fields: str) -> M:
 
 
 def opset_versions(holder: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:
-    """The opset version of each imported domain; "" is the standard domain, whichever of its names is imported."""
+    """The opset version of each imported domain; "" is the standard domain, under whichever name it is imported."""
     return {canonical_domain(e.domain): e.version for e in holder.opset_import}
 
 
 def used_domains(graph: onnx.GraphProto) -> dict[str, None]:
-    """The domains of the nodes of a graph and its subgraphs, each once, in order."""
+    """The domains of the nodes of a graph and its subgraphs, without duplicates, in order."""
     return dict.fromkeys(domain for domain, _ in used_operators(graph))
 
 
 def used_operators(graph: onnx.GraphProto) -> dict[tuple[str, str], None]:
-    """Domain and type of the nodes of a graph and its subgraphs, each pair once, in order."""
+    """The domain and type of the nodes of a graph and its subgraphs, without duplicates, in order."""
     return dict.fromkeys((canonical_domain(node.domain), node.op_type) for node in all_nodes(graph.node))
 
 
 def undefined_operators(model: onnx.ModelProto) -> dict[tuple[str, str], None]:
-    """Domain and type of nodes in domains of ONNX that ONNX does not define at the model's opset, nor the model."""
+    """The domain and type of nodes in ONNX domains that neither ONNX at the model's opset nor the model defines."""
     versions, functions = opset_versions(model), local_functions(model)
     return dict.fromkeys(
         (domain, kind)

@@ -1,9 +1,9 @@
-"""Provenance of nodes made by rewrites, and conditions of models, written as their metadata, which Netron displays.
+"""Provenance of nodes that rewrites created, and conditions of models; both are metadata, which Netron displays.
 
-`passwright.rule` is the rule or pass that made the node last; `passwright.from` a JSON list of the names of the nodes
-of the file that it replaced, a nameless one by its first output. onnx.checker and onnxruntime accept metadata of nodes
-at every IR version, though it was introduced in version 10. `passwright.conditions` of a model is a JSON list of the
-rules that hold on a condition alone, each with the condition.
+`passwright.rule` is the rule or pass that created the node last; `passwright.from` is a JSON list of the names of the
+nodes of the file that it replaced; a nameless node is listed by its first output. onnx.checker and onnxruntime accept
+metadata of nodes at every IR version, though it was introduced in version 10. `passwright.conditions` of a model is a
+JSON list of the rules that hold only under a condition, each with its condition.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ JSON_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 def with_provenance(op: Op, node: bytes) -> bytes:
-    """The serialized `node` of `op`, with its origin if a rewrite made it.
+    """The serialized `node` of `op`, with its origin if a rewrite created it.
 
-    An op with the name of a node of the file has the doc string and metadata of that node too, before our own. Of a
-    model without provenance, a node has none of an earlier run either.
+    An op with the name of a node of the file also has the doc string and metadata of that node, before its own. If the
+    model has no provenance, its nodes do not keep that of an earlier run either.
     """
     origin = op.origin
     if not op.graph.context.has_provenance:
@@ -53,7 +53,7 @@ def _without_provenance(node: bytes) -> bytes:
 
 
 def source_names(origin: Origin) -> list[str]:
-    """The names of the sources, each once, in order: the first 50, and an ellipsis if there are more."""
+    """The names of the sources in order, without duplicates: the first 50, and an ellipsis if there are more."""
     found: dict[str, None] = {}
     for source in origin.sources:
         node = onnx.NodeProto.FromString(source.node)
@@ -67,7 +67,7 @@ def source_names(origin: Origin) -> list[str]:
 
 
 def read_provenance(node: onnx.NodeProto) -> tuple[str, list[str]]:
-    """The rule and the names in the metadata of a node; "" and none if no rewrite of ours made it."""
+    """The rule and the names in the metadata of a node; "" and an empty list if no rewrite of passwright created it."""
     if not node.metadata_props:
         return "", []
     written = {p.key: p.value for p in node.metadata_props}
@@ -75,7 +75,7 @@ def read_provenance(node: onnx.NodeProto) -> tuple[str, list[str]]:
 
 
 def _parse_names(text: str) -> list[str]:
-    """The strings of a JSON list; none if the text is anything else."""
+    """The strings of a JSON list; empty if the text is anything else."""
     try:
         found: Any = json.loads(text)
     except (ValueError, RecursionError):
@@ -90,7 +90,7 @@ def read_conditions(model: onnx.ModelProto) -> tuple[str, ...]:
 
 
 def with_conditions(header: onnx.ModelProto, conditions: Iterable[str]) -> onnx.ModelProto:
-    """A header that states `conditions` beside its own."""
+    """Add `conditions` to those that a header states."""
     found = onnx.ModelProto()
     found.CopyFrom(header)
     stated = dict.fromkeys((*read_conditions(header), *conditions))
@@ -102,5 +102,5 @@ def with_conditions(header: onnx.ModelProto, conditions: Iterable[str]) -> onnx.
 
 
 def other_metadata(node: onnx.NodeProto) -> list[tuple[str, str]]:
-    """The metadata of a node without our own."""
+    """The metadata of a node except passwright's own."""
     return [(p.key, p.value) for p in node.metadata_props if p.key not in PROVENANCE_KEYS]

@@ -1,4 +1,4 @@
-"""Messages for authors of rules and passes: wrong arguments, and exceptions of their code."""
+"""Messages for authors of rules and passes: about wrong arguments, and exceptions in their code."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ HAS_LINE = re.compile(r"\.py:\d+\)$")
 
 
 def require_argument(is_right: object, call: str, wanted: str, given: object) -> None:
-    """Raise UsageError that the public function `call` takes what is `wanted`: authors may not check types."""
+    """Raise UsageError unless `is_right`: the function `call` takes what is `wanted`; authors may not check types."""
     if not is_right:
         raise UsageError(f"{call} takes {wanted}, but got {reprlib.repr(given)}")
 
 
 def require_type(given: object, kinds: type | tuple[type, ...], call: str, wanted: str) -> None:
-    """`require_argument` for an object of one of some types."""
+    """Call `require_argument` for an object that must have one of some types."""
     require_argument(isinstance(given, kinds), call, wanted, given)
 
 
 def is_each(items: object, kinds: type | tuple[type, ...]) -> bool:
-    """Whether it is a tuple or list of objects of these types."""
+    """Whether `items` is a tuple or list of objects of these types."""
     return isinstance(items, tuple | list) and all(isinstance(i, kinds) for i in cast("Sequence[object]", items))
 
 
 def describe_exception(error: BaseException, code: CodeType | None = None) -> str:
-    """The text of an exception, with names similar to one that passwright lacks, and the line in the file of `code`.
+    """The text of an exception, with suggestions for a name that passwright lacks, and the line in the file of `code`.
 
-    It is the first line of `code` for an exception of the call itself, as for a wrong number of arguments. An error of
-    ours has a line where ours was called and the text has none.
+    For an exception of the call itself, such as a wrong number of arguments, it is the first line of `code`. An error
+    of passwright gets the line that called passwright, unless its text already contains a line.
     """
     text = format_error(error)
     if isinstance(error, AttributeError | ImportError):
@@ -59,7 +59,7 @@ def describe_exception(error: BaseException, code: CodeType | None = None) -> st
 
 
 def describe_in(function: object, error: BaseException) -> str:
-    """The text of an error of ours about a function, with the last line in its file that led there; else its first."""
+    """The text of a passwright error about a function, with the last line of its file there, or its first."""
     code: CodeType | None = getattr(function, "__code__", None)
     if code is None:
         return format_error(error)
@@ -69,7 +69,7 @@ def describe_in(function: object, error: BaseException) -> str:
 
 
 def describe_failed_call(error: BaseException, code: CodeType | None) -> str:
-    """As `describe_exception`; of an error of ours, with the call in `code` that raised it: `g.Add(x) in file.py:7`."""
+    """Like `describe_exception`; for an error of passwright, with the call that raised it: `g.Add(x) in file.py:7`."""
     if code is None:
         return describe_exception(error)
     frames = extract_tb(error.__traceback__)
@@ -85,7 +85,7 @@ def describe_failed_call(error: BaseException, code: CodeType | None) -> str:
 
 
 def _similar_names(error: AttributeError | ImportError) -> str:
-    """A question with similar names, if an object or module of passwright lacks a name."""
+    """A question with similar names if an object or module of passwright lacks a name; else ""."""
     owner: Any = sys.modules.get(error.name or "") if isinstance(error, ImportError) else error.obj
     name = str(error).partition("'")[2].partition("'")[0] if isinstance(error, ImportError) else error.name
     home = owner.__name__ if isinstance(owner, ModuleType) else type(owner).__module__

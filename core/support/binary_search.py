@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 def first_bad(good: int, bad: int, is_bad: Callable[[int], bool]) -> int:
     """The first bad number after `good`, known to be good, up to `bad`, known to be bad, in O(log(bad - good)) calls.
 
-    Where good and bad numbers alternate, a bad number whose predecessor is good.
+    If good and bad numbers alternate, this is a bad number whose predecessor is good.
     """
     return good + 1 + bisect_left(range(good + 1, bad), True, key=is_bad)
 
 
 def first_bad_at(likely: Sequence[int], good: int, bad: int, is_bad: Callable[[int], bool]) -> int:
-    """As `first_bad`, but the ascending numbers in `likely` are tried first, in O(log(their count)) calls.
+    """Like `first_bad`, but the ascending numbers in `likely` are tried first, in O(log(their count)) calls.
 
-    If the first bad number is not among them, it is searched between the two of them where good ones end.
+    If the first bad number is not among them, it is searched between the last good and the first bad one.
     """
     tried = [n for n in likely if good < n < bad]
     at = bisect_left(tried, True, key=is_bad)

@@ -8,20 +8,20 @@ from math import comb
 
 from msgspec import Struct
 
-# The 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom; the last one holds beyond.
+# The 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom; the last one is used for all higher ones.
 STUDENT_T_QUANTILES = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
 )  # fmt: skip
 NORMAL_QUANTILE = 1.96
 SIGNIFICANCE = 0.05
-NEGLIGIBLE = 0.1  # the largest difference from 1 of an interval that shows that there is none that matters
-AS_FAST = 1.05  # of another time, up to which one counts as no longer: intervals are wide on busy machines
+NEGLIGIBLE = 0.1  # largest difference from 1 of an interval that shows that there is no relevant difference
+AS_FAST = 1.05  # ratio of times up to which a time is not considered longer: intervals are wide on busy machines
 
 
 class RatioInterval(Struct, frozen=True):
     """A ratio and its 95 % confidence interval.
 
-    `inconclusive`: why the measurement decides nothing, "" if it does; such an interval contains 1.
+    `inconclusive` says why the measurement decides nothing, "" if it does; such an interval contains 1.
     """
 
     ratio: float
@@ -36,21 +36,21 @@ class RatioInterval(Struct, frozen=True):
 
     @property
     def is_alike(self) -> bool:
-        """Whether no difference was measured, in an interval that is short enough to say that there is none."""
+        """Whether no difference was measured, in an interval that is narrow enough to conclude that there is none."""
         is_short = self.low >= 1 - NEGLIGIBLE and self.high <= 1 + NEGLIGIBLE
         return is_short and not self.is_significant and not self.inconclusive
 
     @property
     def is_slower(self) -> bool:
-        """Whether a time counts as longer: beyond its interval, or by more than AS_FAST where that is wide.
+        """Whether a time is considered longer: outside its interval, or by more than AS_FAST if that is wide.
 
-        An inconclusive one does not.
+        An inconclusive ratio is never slower.
         """
         return self.low > 1 or (self.ratio > AS_FAST and not self.inconclusive)
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The mean of two or more numbers, and the ends of its interval."""
+    """The mean of two or more numbers, and the bounds of its interval."""
     from statistics import fmean, stdev  # noqa: PLC0415 - imports fractions and decimal
 
     middle = fmean(values)
@@ -59,7 +59,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """A distribution-free interval of the median, by order statistics. Fewer than six numbers give their extremes."""
+    """A distribution-free interval of the median, by order statistics; the extremes of fewer than six numbers."""
     ordered, n = sorted(values), len(values)
     tails = accumulate(comb(n, k) / 2**n for k in range(n // 2))
     at = max(sum(2 * tail <= SIGNIFICANCE for tail in tails) - 1, 0)

@@ -1,4 +1,4 @@
-"""Locks of files and folders among processes (flock(2))."""
+"""Locks on files and folders between processes (flock(2))."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-LOCK_WAIT = 5.0  # seconds; passwright holds the lock of a folder for the time of some renames
+LOCK_WAIT = 5.0  # seconds; passwright holds the lock of a folder only during a few renames
 POLL_INTERVAL = 0.01  # seconds
 
 
 @contextmanager
 def locked(folder: Path) -> Generator[bool]:
-    """Hold the lock of a folder; False if it is not to be had, as where the file system knows no locks."""
+    """Hold the lock of a folder; False if it is unavailable, such as on a file system without locks."""
     descriptor = None
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
@@ -35,7 +35,7 @@ def _wait_for_lock(descriptor: int) -> bool:
 
 
 def try_lock(descriptor: int) -> bool | None:
-    """Lock an open file or folder until it is closed; False if another process did, None if there are no locks."""
+    """Lock an open file or folder until it is closed; False if another process holds it, None if there are no locks."""
     try:
         fcntl: Any = import_module("fcntl")
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

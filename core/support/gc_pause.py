@@ -1,6 +1,6 @@
-"""Pauses of Python's cyclic garbage collector: while modules are imported, and while a graph is built or rewritten.
+"""Pauses of Python's cyclic garbage collector: during imports, and while a graph is built or rewritten.
 
-Pauses keep it from noticing how much garbage graphs are, so that graphs are counted here.
+During pauses it does not notice that graphs become garbage, so graphs are counted here.
 """
 
 from __future__ import annotations
@@ -9,32 +9,32 @@ import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 
-MAX_UNCOLLECTED_BYTES = 512 << 20  # of graphs that were made since garbage was collected last
-GRAPH_BYTES = 2 << 20  # a graph counts as so much more than its weights: it may hold files open
-COLLECTION_THRESHOLD = 200_000  # objects: with Python's 700, imports are a tenth of collecting no garbage
+MAX_UNCOLLECTED_BYTES = 512 << 20  # of graphs that were created since the last collection of garbage
+GRAPH_BYTES = 2 << 20  # added to the weights of each graph: it may hold files open
+COLLECTION_THRESHOLD = 200_000  # objects; with Python's 700, imports spend a tenth of their time on useless collections
 
 
 def collect_seldom() -> None:
-    """Let a process collect first when it has more objects than all modules of this package make.
+    """Let a process run its first collection when it has more objects than all modules of this package create.
 
-    For processes of our own, before they import them.
+    For passwright's own processes, before they import these modules.
     """
     gc.set_threshold(COLLECTION_THRESHOLD)
 
 
 _uncollected = [0]  # bytes
-_has_frozen = [False]  # as `gc.get_freeze_count` counts all objects one by one
+_has_frozen = [False]  # `gc.get_freeze_count` would count all objects one by one
 
 
 def freeze_once() -> None:
-    """Let the collector traverse what is alive now, as modules are, no more. The first call counts."""
+    """Exclude everything that is alive now, such as modules, from collections. Only the first call has an effect."""
     if not _has_frozen[0]:
         gc.freeze()
         _has_frozen[0] = True
 
 
 def count_graph(weight_bytes: int) -> None:
-    """Count a graph that is about to be made; if there were many or large ones, free first those that are garbage."""
+    """Count a graph that is about to be created; after many or large ones, collect garbage first."""
     if _uncollected[0] >= MAX_UNCOLLECTED_BYTES:
         _uncollected[0] = 0
         gc.collect()

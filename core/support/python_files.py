@@ -1,4 +1,4 @@
-"""Python files of users, as modules, and errors in them."""
+"""Python files of users, imported as modules, and errors in them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def plugin_errors(source: str, what: str, code: CodeType | None = None) -> Gener
 
 @contextmanager
 def _without_bytecode() -> Generator[None]:
-    """Let imports write no bytecode until the context ends, as into the folder of a file that is imported."""
+    """Prevent imports from writing bytecode, such as into the folder of an imported file, until the context ends."""
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield
@@ -47,7 +47,7 @@ def _without_bytecode() -> Generator[None]:
 
 @contextmanager
 def imported_once() -> Generator[None]:
-    """Let a file be imported once in the block, as a command may read it for its passes and for its kernels."""
+    """Import a file only once in the block, because a command may read it for its passes and for its kernels."""
     token = _IMPORTED.set(_IMPORTED.get() or {})
     try:
         yield

@@ -1,4 +1,4 @@
-"""Regular files, opened without waiting."""
+"""Regular files, which are opened without waiting."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def open_descriptor(path: Path) -> int:
-    """The descriptor of a regular file, opened for reading. Raises OSError, also for another kind of file.
+    """The descriptor of a regular file, opened for reading. Raises OSError, also for other kinds of files.
 
-    A FIFO would be waited for, and the contents of a device may never end. The kind is checked before and after the
-    file is opened: opening a device may have effects, and the name may come to mean another file meanwhile.
+    Opening a FIFO would wait, and the contents of a device may never end. The kind is checked before and after the file
+    is opened, because opening a device may have effects, and the name may refer to another file by then.
     """
     try:
         _require_regular(path.stat(), path)
         descriptor = os.open(path, FLAGS)
-    except ValueError as e:  # the name has a NUL
+    except ValueError as e:  # the name contains a NUL
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(path)) from e
     try:
         _require_regular(os.fstat(descriptor), path)
@@ -31,12 +31,12 @@ def open_descriptor(path: Path) -> int:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """A regular file, opened for reading. Raises OSError, also for another kind of file."""
+    """Open a regular file for reading. Raises OSError, also for other kinds of files."""
     return os.fdopen(open_descriptor(path), "rb")
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder of that name, if it can be one."""
+    """Whether there is a folder of that name; False for an impossible name."""
     try:
         return path.is_dir()
     except OSError:  # such as a name that is too long
@@ -55,7 +55,7 @@ def read_text(path: Path, limit: int) -> str:
 
 
 def unreadable(path: Path, error: OSError, wanted: str = "file") -> str:
-    """A message about a file that cannot be opened."""
+    """The message about a file that cannot be opened."""
     if isinstance(error, FileNotFoundError):
         return f"{path} does not exist"
     if isinstance(error, IsADirectoryError):

@@ -1,4 +1,4 @@
-"""Temporary folders with a lock, by which the folders of killed processes are told from those in use."""
+"""Temporary folders with a lock, which distinguishes the folders of killed processes from those in use."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ RECORD = ".publication"
 """The file in a staging folder that names a model, and the external data that its publication may leave unused."""
 NAMES = re.compile(r"\.?passwright-\d+-[a-z0-9]{8}")
 EXAMPLE = ".passwright-4194304-abcdefgh"
-"""A name as long as any."""
-MAX_TRIES = 100  # of names
+"""A name of the maximum length."""
+MAX_TRIES = 100  # names that are tried
 
 
 class ScratchFolder:
-    """A new folder in `parent`, by default in the folder for temporary files, at `path`; nobody else can read it.
+    """A new folder at `path` in `parent`, by default in the folder for temporary files; only this user can read it.
 
-    It goes with this object, or at the end of the context, which gets the path. After a kill the next process that
-    calls `remove_abandoned` for the parent removes it. Raises OSError, without a `parent` PassesError.
+    It is removed with this object, or at the end of the context, whose value is the path. After a kill the next process
+    that calls `remove_abandoned` for the parent removes it. Raises OSError; without a `parent`, PassesError.
     """
 
     __slots__ = ("__weakref__", "_finish", "path")
 
     def __init__(self, parent: Path | None = None, *, is_hidden: bool = False) -> None:
         place = _Place()
-        self._finish = finalize(self, place.remove)  # before there is a folder, so that an interruption leaves none
+        self._finish = finalize(self, place.remove)  # before the folder exists, so that an interruption leaves none
         try:
             self.path = place.create(parent or shared_folder(Path(gettempdir())), "." if is_hidden else "")
         except OSError as e:
@@ -59,12 +59,12 @@ class ScratchFolder:
         self.remove()
 
     def remove(self) -> None:
-        """Remove the folder and all in it."""
+        """Remove the folder and everything in it."""
         self._finish()
 
 
 class _Place:
-    """The path of a scratch folder of this process, which is set before the folder is made, and its open lock."""
+    """The path of a scratch folder of this process, which is set before the folder is created, and its open lock."""
 
     __slots__ = ("lock", "owner", "path")
 
@@ -74,7 +74,7 @@ class _Place:
         self.lock: int | None = None
 
     def create(self, parent: Path, prefix: str) -> Path:
-        """Make the folder and lock it. Raises OSError."""
+        """Create the folder and lock it. Raises OSError."""
         random = SystemRandom()
         for _ in range(MAX_TRIES):
             letters = "".join(random.choices(ascii_lowercase + digits, k=8))
@@ -94,7 +94,7 @@ class _Place:
         raise FileExistsError(f"no name for a folder in {parent}")
 
     def remove(self) -> None:
-        """Remove the folder, but not in a fork of its owner; an interruption waits until it is removed."""
+        """Remove the folder, except in a fork of its owner; interruptions are delayed until it is removed."""
         try:
             if os.getpid() == self.owner and self.path is not None:
                 remove_folder(self.path)
@@ -112,12 +112,12 @@ class _Place:
 
 
 def is_scratch(path: Path) -> bool:
-    """Whether a path leads into a scratch folder."""
+    """Whether a path is inside a scratch folder."""
     return any(map(NAMES.fullmatch, path.parts))
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a scratch folder as far as possible, its lock last, so that the rest is found after a kill."""
+    """Remove a scratch folder as far as possible, its lock last, so that a process after a kill finds the rest."""
     with suppress(OSError):
         for entry in path.iterdir():
             if entry.name != LOCK:
@@ -138,7 +138,7 @@ def _do_nothing(_: Path) -> None: ...
 
 
 def shared_folder(path: Path, before: Callable[[Path], object] = _do_nothing) -> Path:
-    """A folder that other programs use as well; at its first use by a process, what is abandoned in it is removed.
+    """A folder that other programs also use; when a process first uses it, abandoned scratch folders in it are removed.
 
     `before` is called with each abandoned folder first.
     """
@@ -147,7 +147,7 @@ def shared_folder(path: Path, before: Callable[[Path], object] = _do_nothing) ->
 
 
 def remove_killed(parents: Iterable[str]) -> None:
-    """Remove what killed processes left in folders, except for publications, which the next process there finishes."""
+    """Remove what killed processes left in folders, except publications, which the next process there completes."""
 
     def require_no_publication(stage: Path) -> None:
         if (stage / RECORD).exists():
@@ -164,7 +164,7 @@ def _remove_once(path: Path, before: Callable[[Path], object], _pid: int) -> Non
 
 
 def remove_abandoned(parent: Path, before: Callable[[Path], object] = _do_nothing) -> None:
-    """Remove the scratch folders of this user in `parent` that no process holds; `before` is called with each first."""
+    """Remove this user's scratch folders in `parent` that no process holds; `before` is called with each first."""
     try:
         names = [name for name in os.listdir(parent) if NAMES.fullmatch(name)]  # noqa: PTH208 - of perhaps many files
     except OSError:
@@ -178,7 +178,7 @@ def remove_abandoned(parent: Path, before: Callable[[Path], object] = _do_nothin
 
 @contextmanager
 def _held(path: Path) -> Generator[bool]:
-    """Lock an abandoned scratch folder; False for one in use, of another user, or of another kind. Raises OSError."""
+    """Lock an abandoned scratch folder; False if it is in use, of another user, or another kind. Raises OSError."""
     status = path.lstat()
     if not S_ISDIR(status.st_mode) or (hasattr(os, "geteuid") and status.st_uid != os.geteuid()):
         yield False

@@ -1,7 +1,8 @@
-"""Another batch for a model that was exported for a fixed one, or a symbol in its place.
+"""A different or symbolic batch for a model that was exported for a fixed one.
 
-Each row of the result is what the model computes for this row alone. Ops are converted in order by `batch_rules`, each
-with its operands where `row_places` has them; a model in which an op mixes rows is refused with the op.
+Each row of the result is what the model computes for that row alone. `batch_rules` converts the ops in order, with
+the batch of each operand where `row_places` has it; a model in which an op mixes rows is rejected with the name of the
+op.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .row_places import Place, RowLayout, merged_place
 
 
 class ResultRows(Struct, frozen=True):
-    """The place of the rows of an output: in an `axis`, after `outer` of its indices; None for a number of each row."""
+    """The place of the rows in an output: an `axis`, after `outer` of its indices; None for one number per row."""
 
     rank: int
     axis: int | None
@@ -31,9 +32,9 @@ class ResultRows(Struct, frozen=True):
 
 
 class BatchPlan(Struct, frozen=True):
-    """The changes of a conversion: the batch `size` before, the inputs with rows, and the rows of outputs by name.
+    """The changes of a conversion: the `size` of the batch before, inputs with rows, and rows of outputs by name.
 
-    Outputs that are the same for all rows are not among them.
+    Outputs that are the same for all rows are not included.
     """
 
     size: int
@@ -45,7 +46,7 @@ def change_batch(model: Model, batch: int | str) -> BatchPlan:
     """Convert a model to another batch, a number or a new symbol. O(ops).
 
     The batch is the first axis of all inputs that are as long there as the first one with a fixed number. Raises
-    ModelError for a model without one, a symbol that it has already, and an op that mixes rows or is not known.
+    ModelError if there is none, if the model already has the symbol, or if an op is unknown or mixes rows.
     """
     graph = model.graph
     size, inputs = _batched_inputs(graph)
@@ -74,7 +75,7 @@ def change_batch(model: Model, batch: int | str) -> BatchPlan:
 
 
 def _batched_inputs(graph: Graph) -> tuple[int, list[Value]]:
-    """The batch that the model has, and the inputs with it."""
+    """The batch of the model, and the inputs that have it."""
     shapes = {v: v.recorded_type[1] for v in graph.inputs if v.type is None and v not in graph.input_defaults}
     first = {v: shape[0] for v, shape in shapes.items() if shape}
     sizes = [d for d in first.values() if isinstance(d, int) and d > 0]
@@ -86,7 +87,7 @@ def _batched_inputs(graph: Graph) -> tuple[int, list[Value]]:
 
 
 def _finish_output(graph: Graph, layout: RowLayout, value: Value) -> ResultRows:
-    """Have an output, whose rank stays, its batch in one of its axes."""
+    """Move the batch of an output, whose rank does not change, to one of its axes."""
     place, row = layout.places[value]
     if not row:
         return ResultRows(0, None)
@@ -104,7 +105,7 @@ def _finish_output(graph: Graph, layout: RowLayout, value: Value) -> ResultRows:
 
 
 def _declare(graph: Graph, layout: RowLayout, batch: int | str) -> None:
-    """Declare the new shapes of inputs and outputs; the shapes between them are inferred."""
+    """Declare the new shapes of inputs and outputs; inference determines the shapes between them."""
     declared = graph.declared
     declared.inputs[:] = [(v, _with_dims(layout, v, info)) for v, info in declared.inputs]
     outputs = zip(graph.outputs, declared.outputs, strict=True)

@@ -1,4 +1,4 @@
-"""The batch of each operator: how it computes many rows, each as it would alone."""
+"""The rule of each operator for computing many rows, each as if it were alone."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ BY_IMAGE = frozenset({
     "GlobalLpPool", "GlobalMaxPool", "GroupNormalization", "InstanceNormalization", "LRN", "LpPool", "MaxPool",
     "QLinearConv", "Resize", "SpaceToDepth", "Upsample",
 })  # fmt: skip
-"""Operators that treat each entry of the first axis of the first input alike; other inputs are parameters."""
+"""Operators that treat each entry of the first axis of the first input equally; other inputs are parameters."""
 BY_ENTRY = frozenset({"Attention", "GridSample", "RotaryEmbedding"})
-"""Operators that treat each entry of the first axis of several inputs alike."""
+"""Operators that treat each entry of the first axis of several inputs equally."""
 ML_SHAPES: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("Binarizer", "Imputer", "LabelEncoder", "Normalizer", "Scaler"), ("same",)),
     **dict.fromkeys(("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"), ("rows", "of rows")),
     **dict.fromkeys(("LinearRegressor", "SVMRegressor", "TreeEnsembleRegressor"), ("of rows",)),
     "OneHotEncoder": ("of elements",),
 }
-"""Operators of ai.onnx.ml that treat each entry of the first axis alike, and the shapes of their outputs."""
+"""Operators of ai.onnx.ml that treat each entry of the first axis equally, and the shapes of their outputs."""
 ALONG_AXIS = frozenset({
     "ArgMax", "ArgMin", "CumProd", "CumSum", "Hardmax", "LayerNormalization", "LogSoftmax", "LpNormalization",
     "RMSNormalization", "Softmax", "Split", "TopK",
@@ -56,7 +56,7 @@ SEVERAL = "what it reads for a row is not known in a model for several: export i
 
 
 def _is_known(value: Value) -> bool:
-    """Whether the shape of a value has no other dims than numbers and symbols of inputs."""
+    """Whether the shape of a value consists of numbers and symbols of inputs."""
     shape = value.known_shape
     if value.type is not None or not value.name:
         return True
@@ -71,7 +71,7 @@ def _broadcast_shape(shapes: Sequence[Extents]) -> Extents:
 
 
 class BatchRules:
-    """The rules of a graph of which some values have rows; `size` is the batch that it was made for."""
+    """The rules for a graph in which some values have rows; `size` is the batch for which it was exported."""
 
     def __init__(self, layout: RowLayout, size: int) -> None:
         self.layout, self.places, self.size = layout, layout.places, size
@@ -84,7 +84,7 @@ class BatchRules:
         self._elements = {v: v.known_elements for v in values}
 
     def _find_shape(self, op: Op) -> None:
-        """Make a shape that is known now constant, and the integers that decide one which is not known."""
+        """Replace a shape that is now known by a constant, or, if it is not, the integers that determine it."""
         numbers = as_integers(op.operand().known_shape or (None,)) if op.type == "Shape" else None
         if numbers is not None:
             chosen = numbers[slice(int(op.attr("start", 0)), op.attr("end"))]
@@ -104,7 +104,7 @@ class BatchRules:
                     self._array(v)
 
     def apply(self, op: Op) -> None:
-        """Have an op compute all rows. Raises MatchFailure if it cannot."""
+        """Let an op compute all rows. Raises MatchFailure if it cannot."""
         has_rows = [v in self.places for v in (*op.inputs, *op.captures) if v is not None]
         if is_random(op) and not (op.type == "Dropout" and self._is_zero(op.input(1))):
             raise MatchFailure("it draws random numbers")
@@ -143,7 +143,7 @@ class BatchRules:
         name = name or {"GatherElements": "along_common_axis", "Concat": "along_common_axis"}.get(op.type)
         return getattr(self, f"_{name or op.type.lower()}", None)
 
-    # What is known of values
+    # What is known about values
 
     def _row(self, value: Value) -> Extents:
         """The shape of a row of a value, or of a value without rows."""
@@ -164,14 +164,14 @@ class BatchRules:
         return (*dims[: place.axis], extent or 1, *dims[place.axis + 1 :])
 
     def _numbers(self, value: Value | Iterable[int] | None) -> list[int] | None:
-        """Integers of a constant, or of an attribute; None for omitted ones. Declines computed ones."""
+        """The integers of a constant or an attribute; None if it is omitted. Declines computed integers."""
         if value is None or not isinstance(value, Value):
             return None if value is None else list(value)
         elements = as_integers(self._elements.get(value) or (None,))
         return [int(x) for x in self._array(value).ravel()] if elements is None else list(elements)
 
     def _array(self, value: Value) -> np.ndarray[Any, Any]:
-        """The elements of a constant, or of a value that is computed from constants. Declines others."""
+        """The elements of a constant, or of a value that is computed from constants. Declines other values."""
         if value.tensor is None:
             needed, waiting = dict[Op, None](), [value.producer]
             while waiting:
@@ -194,7 +194,7 @@ class BatchRules:
         return value is not None and value.is_const and not value.const.any()
 
     def _spread(self, g: RewriteBuilder, value: Value, place: Place, row: Extents | None = None) -> Value:
-        """A value with the batch in a place; of one without rows, copies of what it has for a row."""
+        """A value with the batch at a place; a value without rows is copied for each row."""
         if value not in self.places:
             value = self._of_row(g, value, place.axis)
         return self.layout.at(g, value, place, row)
@@ -211,7 +211,7 @@ class BatchRules:
         return g.const(parts[0])
 
     def _lone(self, op: Op) -> Value:
-        """The first input of an op, the only one with rows. Declines if another has."""
+        """The first input of an op, which must be the only one with rows."""
         others = [v for v in op.inputs[1:] if v in self.places]
         require(not others, f"{others[0].name if others else ''}, a parameter of it, differs between rows")
         return op.operand()
@@ -219,7 +219,7 @@ class BatchRules:
     # Results
 
     def _keep(self, op: Op, inputs: Sequence[Value | None], places: Sequence[Place | None]) -> None:
-        """Have the op read these inputs, and note the places of its results."""
+        """Let the op read these inputs, and record the places of its results."""
         if tuple(inputs) != op.inputs:
             op.graph.set_inputs(op, inputs)
         self._note(op, places)
@@ -230,7 +230,7 @@ class BatchRules:
                 self.layout.put(v, place, self._row_of_result(op, place, i))
 
     def _replace(self, op: Op, made: Value | tuple[Value, ...], places: Sequence[Place | None]) -> None:
-        """Have new values take the places of the results of an op."""
+        """Replace the results of an op by new values."""
         self._note(op, places)
         g = RewriteBuilder(op.graph, op)
         for new, old in zip(made if isinstance(made, tuple) else (made,), op.outputs, strict=False):
@@ -240,13 +240,13 @@ class BatchRules:
         op.graph.discard([op])
 
     def _again(self, op: Op, g: RewriteBuilder, inputs: Sequence[Any], **attrs: Any) -> tuple[Value, ...]:
-        """The op with other inputs and attributes."""
+        """Create the op with other inputs and attributes."""
         return getattr(g, op.type)(*inputs, outputs=len(op.outputs), **{**op.attrs, **attrs})
 
     def _free(
         self, g: RewriteBuilder, value: Value, axes: Collection[int], *, mixing: bool = True
     ) -> tuple[Value, Place]:
-        """The value with the batch in none of these axes of a row, and where it is; along itself `mixing` ops mix."""
+        """The value with the batch in none of these axes of a row, and its place; `mixing` ops mix along theirs."""
         place, row = self.places[value]
         if place.own or place.axis not in axes:
             return value, place
@@ -262,7 +262,7 @@ class BatchRules:
     # Operators
 
     def _shape(self, op: Op, g: RewriteBuilder) -> None:
-        """Shape and Size give what they give for a row."""
+        """Let Shape and Size return what they return for a row."""
         value = op.operand()
         place, row = self.places[value]
         chosen = range(len(row))[slice(int(op.attr("start", 0)), op.attr("end"))]
@@ -300,7 +300,7 @@ class BatchRules:
     def _broadcast(
         self, g: RewriteBuilder, operands: Sequence[Value | None], core: int = 0
     ) -> tuple[list[Value | None], Place]:
-        """Operands that broadcast with the batch in one place of their common shape, and this place.
+        """Operands that broadcast with the batch at one place of their common shape, and this place.
 
         The last `core` axes do not broadcast, and the batch is in none of them.
         """
@@ -368,14 +368,14 @@ class BatchRules:
         self._keep(op, inputs, [place] * len(op.outputs))
 
     def _is_shared(self, op: Op, index: int) -> bool:
-        """Whether an input of an operator that works by entries is for all of them, unless it has rows."""
+        """Whether an input of an operator on entries is shared by all of them, unless it has rows."""
         row = self._row(op.operand(index))
         is_mask = op.type == "Attention" and index == 3 and (len(row) < 4 or row[0] == 1)
         is_cache = op.type == "RotaryEmbedding" and index in {1, 2} and len(row) == 2
         return op.operand(index) not in self.places and (is_mask or is_cache)
 
     def _sizes_of_images(self, op: Op, place: Place) -> Extents | None:
-        """The sizes to which a Resize with sizes of all axes resizes; None for scales. Declines one of the batch."""
+        """The sizes of a Resize with sizes for all axes; None for scales. Declines a size for the batch."""
         row, sizes = self._row(op.operand()), op.input(3)
         axes = [a % len(row) for a in op.attr("axes") or range(len(row))]
         require(op.attr("coordinate_transformation_mode") != "tf_crop_and_resize", "it crops")
@@ -471,7 +471,7 @@ class BatchRules:
         self._replace(op, g.Identity(value) if made is value else made, [])
 
     def _divided(self, dims: Extents, before: SymInt) -> tuple[Extents, Place]:
-        """The shape of a row, and the place of the batch, of a reshaped value for the batch that the model has."""
+        """The shape of a row of a reshaped value, and the place of the batch, for the batch that the model has."""
         for axis, extent in enumerate(dims):
             inner = sym.divide(extent, self.size)
             outer = sym.divide(before, prod(dims[:axis]))

@@ -1,4 +1,4 @@
-"""Reduction of a model to what lies between some of its values."""
+"""Reduction of a model to the part between some of its values."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ..support.suggestions import did_you_mean
 
 
 def keep_outputs(model: Model, names: Sequence[str]) -> int:
-    """Make the named values of the main graph its outputs, in that order, and drop the ops that none of them needs.
+    """Make the named values of the main graph its outputs, in that order, and remove the ops that none of them needs.
 
-    Inputs stay. Returns the number of outputs that come or go, 1 for another order alone.
+    Inputs do not change. Returns the number of outputs that are added or removed; 1 if only the order changes.
 
-    Raises ModelError for a name that is unknown or comes twice, or a value of unknown type.
+    Raises ModelError for a name that is unknown or repeated, or a value of unknown type.
     """
     graph = model.graph
     if not names:
@@ -45,11 +45,11 @@ def keep_outputs(model: Model, names: Sequence[str]) -> int:
 
 
 def cut_inputs(model: Model, names: Sequence[str]) -> int:
-    """Make the named values of the main graph its first inputs, in that order, and drop the ops that computed them.
+    """Make the named values of the main graph its first inputs, in that order, and remove the ops that computed them.
 
-    Inputs that the outputs still need follow; inputs that only dropped ops read are dropped. Returns the number of
-    inputs that come or go, 1 for another order alone. Raises ModelError for a name that is unknown or comes twice, a
-    sparse constant, or a value of unknown type.
+    Inputs that the outputs still need follow; inputs that only removed ops read are removed. Returns the number of
+    inputs that are added or removed; 1 if only the order changes. Raises ModelError for a name that is unknown or
+    repeated, a sparse constant, or a value of unknown type.
     """
     graph = model.graph
     if not names:
@@ -74,7 +74,7 @@ def cut_inputs(model: Model, names: Sequence[str]) -> int:
 
 
 def drop_unused_inputs(model: Model) -> int:
-    """Drop the inputs that nothing reads, overridable ones too, after the ops that no output needs.
+    """Remove the inputs that nothing reads, including overridable ones, after the ops that no output needs.
 
     Returns the number of inputs.
     """
@@ -119,7 +119,7 @@ def _values_named(graph: Graph, names: Sequence[str], what: str) -> list[Value]:
 
 
 def _input_infos(model: Model, wanted: Sequence[Value]) -> list[bytes]:
-    """The declarations of values as inputs, which have to state their rank. Raises ModelError."""
+    """The declarations of values as inputs, which must state their rank. Raises ModelError."""
     graph = model.graph
     for v in wanted:
         if v in graph.sparse_initializers and v not in graph.inputs:
@@ -133,7 +133,7 @@ def _input_infos(model: Model, wanted: Sequence[Value]) -> list[bytes]:
 
 
 def _infos(model: Model, wanted: Sequence[Value], what: str) -> list[bytes]:
-    """The declarations of new inputs or outputs: from the file where it has any, with the type if they lack it."""
+    """The declarations of new inputs or outputs: those of the file if there are any, completed with the type."""
     graph = model.graph
     stated = {v: info for v, info in graph.declared.value_infos if v is not None}
     stated.update(graph.declared.inputs)
@@ -156,13 +156,13 @@ def _infos(model: Model, wanted: Sequence[Value], what: str) -> list[bytes]:
 
 
 def _chunks_without_large_data(tensor: Tensor, name: str) -> Iterator[bytes]:
-    """A tensor for shape inference: a large one without its elements."""
+    """A tensor for shape inference; a large one without its elements."""
     proto = tensor.to_proto(name) if tensor.nbytes <= SMALL_TENSOR_BYTES else tensor.proto_without_elements(name)
     yield proto.SerializeToString(deterministic=True)
 
 
 def _required_ops(graph: Graph, wanted: Sequence[Value]) -> set[Op]:
-    """The ops that some values depend on, and the ops behind values that their quantization annotations name.
+    """The ops that some values depend on, and the producers of values that their quantization annotations name.
 
     O(V + E) for each step in a chain of annotations.
     """
@@ -182,7 +182,7 @@ def _required_ops(graph: Graph, wanted: Sequence[Value]) -> set[Op]:
 
 
 def _keep_only(graph: Graph, needed: set[Op], training_names: set[str]) -> None:
-    """Remove all other ops, and then the constants and annotations that are not needed any more."""
+    """Remove all other ops, and then the constants and annotations that are no longer needed."""
     pinned, graph.pinned = graph.pinned, set()
     for op in reversed(graph.sorted_ops()):
         if op not in needed:
@@ -206,7 +206,7 @@ def _keep_only(graph: Graph, needed: set[Op], training_names: set[str]) -> None:
 
 
 def _drop_declarations(graph: Graph, removed: set[Value]) -> None:
-    """Remove the declarations of values that were removed, and second ones of outputs."""
+    """Remove the declarations of removed values, and duplicate declarations of outputs."""
     declared, here = graph.declared, set(defined_values(graph))
     declared.inputs[:] = [(v, info) for v, info in declared.inputs if v not in removed]
     declared.initializers[:] = [v for v in declared.initializers if v not in removed]

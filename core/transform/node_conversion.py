@@ -1,9 +1,9 @@
-"""Conversion of single nodes to another opset, by `onnx.version_converter`.
+"""Conversion of single nodes to another opset by `onnx.version_converter`.
 
-It takes longer to set up than to convert hundreds of nodes, so all of them are converted in one call. What it converts
-to something else (seen with onnx 1.23) is corrected: Hardmax and Resize keep attributes whose meaning changed,
-GroupNormalization inputs of which it did, Clip and Pad get bounds of type float for inputs of any type, the batch axis
-of Scan is dropped, and so is the training form of BatchNormalization.
+Its setup takes longer than converting hundreds of nodes, so all nodes are converted in one call. Wrong results (seen
+with onnx 1.23) are corrected: Hardmax and Resize keep attributes whose meaning changed, GroupNormalization keeps inputs
+whose meaning changed, Clip and Pad get bounds of type float for inputs of any type, Scan loses its batch axis, and
+BatchNormalization its training form.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from ..ort.backends import strip_source_locations
 from ..processes.onnx_calls import OnnxAborted, OnnxError, convert_version
 from ..serialization.node_attributes import bare_node
 
-MAX_ABORTED_CALLS = 16  # of the converter; one node among 50,000 is found by as many halves
-SINGLE_NODE_IR_VERSION = 8  # any in which an initializer is not an input
-ASSERTION = re.compile(r"\S+: Assertion `.*?` failed: (?=.)")  # of the converter's source
+MAX_ABORTED_CALLS = 16  # calls of the converter that fail; halving finds one bad node among 50,000 in as many calls
+SINGLE_NODE_IR_VERSION = 8  # any version in which an initializer need not be an input
+ASSERTION = re.compile(r"\S+: Assertion `.*?` failed: (?=.)")  # in the converter's source
 NUMBERED = re.compile(r"\d+_[io]\d+")  # an input or output of one of the nodes that are converted together
 PLAIN_ATTRIBUTES = frozenset({
     AttributeProto.FLOAT, AttributeProto.FLOATS, AttributeProto.INT, AttributeProto.INTS, AttributeProto.STRING,
     AttributeProto.STRINGS,
 })  # fmt: skip
-"""The types of attributes that the converter sees; a number stands for each other one."""
+"""The types of attributes that the converter sees; others are replaced by a number."""
 Converted = list[onnx.NodeProto] | str
-"""The nodes that a node becomes: they read i0, i1, ... and write o0, o1, ...; or the reason why it becomes none."""
+"""The nodes that replace a node, which read i0, i1, ... and write o0, o1, ...; or the reason why none can."""
 
 
 Nodes = Sequence[onnx.NodeProto]
@@ -53,10 +53,10 @@ class Unconvertible(MatchFailure):
 
 
 class SingleNodeModel(Struct, frozen=True):
-    """A serialized node that reads i0, i1, ... and writes o0, o1, ..., and what is known of its inputs.
+    """A serialized node that reads i0, i1, ... and writes o0, o1, ..., and what is known about its inputs.
 
-    `op_type` is the operator of the op, `types` are serialized TypeProtos, `constants` TensorProtos, b"" where unknown.
-    `has_hidden_attributes`: a number stands for each attribute that holds a tensor or a graph. `original`: the node
+    `op_type` is the operator of the op, `types` are serialized TypeProtos, `constants` TensorProtos; b"" if unknown.
+    `has_hidden_attributes`: attributes that contain tensors or graphs are replaced by numbers. `original` is the node
     before it was corrected.
     """
 
@@ -76,14 +76,14 @@ class SingleNodeModel(Struct, frozen=True):
 
 
 def convert_nodes(single: Sequence[SingleNodeModel], current: int, version: int) -> list[Converted]:
-    """The results for different nodes in one call of the converter; in halves if that fails."""
+    """The results for different nodes, in one call of the converter; if it fails, for each half separately."""
     return _converted(single, current, version, [])
 
 
 def _converted(
     single: Sequence[SingleNodeModel], current: int, version: int, aborted: list[OnnxAborted]
 ) -> list[Converted]:
-    """The results as of `convert_nodes`; nodes after so many `aborted` calls are not tried."""
+    """The results of `convert_nodes`; after too many `aborted` calls, the remaining nodes are not tried."""
     if not single:
         return []
     if len(aborted) >= MAX_ABORTED_CALLS:
@@ -103,13 +103,13 @@ def _converted(
 
 
 def content(node: onnx.NodeProto) -> tuple[object, ...]:
-    """A node for comparison: the order of its attributes does not count."""
+    """A node for comparisons that ignore the order of its attributes."""
     attributes = sorted(a.SerializeToString(deterministic=True) for a in node.attribute)
     return node.op_type, without_trailing_omitted(node.input), list(node.output), attributes
 
 
 def _model_of(single: Sequence[SingleNodeModel], opset: int) -> onnx.ModelProto:
-    """Nodes as one model, in which each has a number as the prefix of all its names."""
+    """Nodes as one model, in which the names of each node have a number as their prefix."""
     graph = onnx.GraphProto(name="nodes")
     for k, each in enumerate(single):
         node = graph.node.add()
@@ -129,7 +129,7 @@ def _model_of(single: Sequence[SingleNodeModel], opset: int) -> onnx.ModelProto:
 
 
 def _by_node(graph: onnx.GraphProto, count: int) -> list[list[onnx.NodeProto]]:
-    """The nodes that each of `count` nodes became, in order, with constants as nodes; without their prefixes."""
+    """The nodes that replace each of `count` nodes, in order, with constants as nodes and without the prefixes."""
     inputs = {i.name for i in graph.input}
     nodes = [
         helper.make_node("Constant", [], [t.name], value=t)
@@ -155,7 +155,7 @@ def _unnumbered(name: str) -> str:
 
 @cache
 def version_of(op_type: str, version: int) -> int:
-    """The opset with which the operator in force at `version` came, deprecated or not; 0 if there is none."""
+    """The opset that introduced the operator in force at `version`, deprecated or not; 0 if there is none."""
     try:
         return defs.get_schema(op_type, version, ONNX_DOMAIN).since_version
     except defs.SchemaError:
@@ -163,7 +163,7 @@ def version_of(op_type: str, version: int) -> int:
 
 
 def bare_copy(op: Op) -> tuple[onnx.NodeProto, bool]:
-    """An op apart from its graph, and whether it has attributes for which a number stands."""
+    """A copy of the node of an op, and whether numbers replace some of its attributes."""
     node = onnx.NodeProto(op_type=op.type)
     node.input.extend(f"i{i}" if v is not None else "" for i, v in enumerate(op.inputs))
     node.output.extend(f"o{i}" for i in range(len(op.outputs)))
@@ -179,7 +179,7 @@ def bare_copy(op: Op) -> tuple[onnx.NodeProto, bool]:
 
 
 def type_of(value: Value | None) -> bytes:
-    """The type of a value, with numbers in its shape only; b"" if it is unknown."""
+    """The type of a value; its shape has only numbers. b"" if it is unknown."""
     if value is None or value.type is not None or not value.known_dtype:
         return b""
     shape = value.known_shape
@@ -188,7 +188,7 @@ def type_of(value: Value | None) -> bytes:
 
 
 def constant_of(value: Value | None) -> bytes:
-    """The message of a small constant; b"" for another value."""
+    """The message of a small constant; b"" for other values."""
     tensor = value.tensor if value is not None else None
     if tensor is None or tensor.nbytes > SMALL_TENSOR_BYTES or tensor.is_external:
         return b""
@@ -196,7 +196,7 @@ def constant_of(value: Value | None) -> bytes:
 
 
 def correct_before(op: Op, node: onnx.NodeProto, current: int, version: int) -> None:
-    """Write `node`, made from `op`, in a form that is rightly converted to a higher `version`. Declines if none is."""
+    """Rewrite `node`, made from `op`, for a correct conversion to a higher `version`. Declines if it cannot."""
     for step, correct in BEFORE.get(op.type, ()):
         if current < step <= version:
             correct(op, node)
@@ -210,12 +210,12 @@ def correct_after(single: SingleNodeModel, nodes: list[onnx.NodeProto], current:
 
 
 def _write_as_softmax(op: Op, node: onnx.NodeProto) -> None:
-    """Hardmax changed as Softmax did, whose conversion is right: its elements are not looked at."""
+    """Convert Hardmax as Softmax, which changed likewise and is converted correctly; its elements are not read."""
     node.op_type = "Softmax"
 
 
 def _write_default_sampling(op: Op, node: onnx.NodeProto) -> None:
-    """The coordinates that Resize had before opset 11, and the rounding of onnxruntime's kernel for it."""
+    """Write the coordinates that Resize used before opset 11, and the rounding of onnxruntime's kernel for it."""
     if op.attr("mode") == "nearest":
         scales = op.inputs[1].tensor if len(op.inputs) > 1 and op.inputs[1] is not None else None
         require(scales is not None, "it rounds by its scales, which are not constant")
@@ -233,18 +233,18 @@ def _set_sampling(node: onnx.NodeProto, rounding: str = "") -> None:
 
 
 def _require_inference(op: Op, node: onnx.NodeProto) -> None:
-    """Several outputs meant training before opset 14, and their number changed then."""
+    """Decline several outputs, which meant training before opset 14, when their number changed."""
     require(not any(v.name for v in op.outputs[1:]), "it is in training form")
 
 
 def _require_no_mask(op: Op, node: onnx.NodeProto) -> None:
-    """The mask became boolean with opset 10, and true where nothing is dropped with opset 12: it must be unused."""
+    """Decline a used mask: it became boolean with opset 10, and true where nothing is dropped with opset 12."""
     require(all(map(op.graph.is_unused, op.outputs[1:])), "its mask is another one since opset 12")
     del node.output[1:]
 
 
 def _write_without_broadcast(op: Op, node: onnx.NodeProto) -> None:
-    """Before opset 7, the second operand was placed at an axis of the first, or at its last dims."""
+    """Broadcast explicitly: before opset 7, the second operand was aligned to an axis or the end of the first."""
     kept = [a for a in node.attribute if a.name not in BROADCAST_ATTRIBUTES]
     del node.attribute[:]
     node.attribute.extend(kept)
@@ -256,7 +256,7 @@ def _write_without_broadcast(op: Op, node: onnx.NodeProto) -> None:
 
 
 def _write_scales(op: Op, node: onnx.NodeProto) -> None:
-    """Before opset 7, Upsample had a scale for the height and one for the width of images."""
+    """Write the scales as a list: before opset 7, Upsample had one scale for the height and one for the width."""
     scales = [1.0, 1.0, op.attr("height_scale"), op.attr("width_scale")]
     mode = op.attr("mode", "nearest")
     del node.attribute[:]
@@ -265,7 +265,7 @@ def _write_scales(op: Op, node: onnx.NodeProto) -> None:
 
 
 def _require_one_slope(op: Op, node: onnx.NodeProto) -> None:
-    """Before opset 7, PRelu had a slope for each channel, and since then slopes that broadcast to the last dims."""
+    """Decline several slopes: before opset 7, they were those of channels; now they broadcast to the last dims."""
     slope = op.inputs[1].tensor if len(op.inputs) > 1 and op.inputs[1] is not None else None
     require(slope is not None and slope.size == 1, "its slopes do not broadcast as those of opset 7")
 
@@ -275,7 +275,7 @@ def _decline_batches(op: Op, node: onnx.NodeProto) -> None:
 
 
 def _place_second_operand(single: SingleNodeModel, nodes: list[onnx.NodeProto], version: int) -> None:
-    """Add dims behind the second operand if it was placed at an axis before the last dims of the first one."""
+    """Add dims after those of the second operand if it was aligned to an axis before the last dims of the first one."""
     attributes = {a.name: a.i for a in onnx.NodeProto.FromString(single.original).attribute}
     if not attributes.get("broadcast") or "axis" not in attributes:
         return
@@ -295,7 +295,7 @@ def _place_second_operand(single: SingleNodeModel, nodes: list[onnx.NodeProto], 
 
 
 def _keep_zero_dims(single: SingleNodeModel, nodes: list[onnx.NodeProto], version: int) -> None:
-    """Input and output have the same shape, zeros included; before opset 14 they mean a dim of the operand."""
+    """Keep the operator, and zeros in the shape of a Reshape; before opset 14 they can only mean a copied dim."""
     for node in nodes:
         if node.op_type == "Softmax":
             node.op_type = single.op_type
@@ -304,7 +304,7 @@ def _keep_zero_dims(single: SingleNodeModel, nodes: list[onnx.NodeProto], versio
 
 
 def _cast_bounds(single: SingleNodeModel, nodes: list[onnx.NodeProto], version: int) -> None:
-    """The bounds of Clip and the value of Pad have the type of the input."""
+    """Cast the bounds of Clip and the value of Pad to the type of the input."""
     if single.dtype == TensorProto.DOUBLE and single.op_type == "Clip":
         require(len(list(_float_constants(nodes))) == len(("min", "max")), "its defaults are not those of opset 11")
     for tensor in _float_constants(nodes):
@@ -319,7 +319,7 @@ def _float_constants(nodes: list[onnx.NodeProto]) -> Iterator[TensorProto]:
 
 
 def _sample_as_before(single: SingleNodeModel, nodes: list[onnx.NodeProto], version: int) -> None:
-    """Upsample, whose scales are 1 or more, becomes a Resize."""
+    """Convert Upsample, whose scales are at least 1, to Resize."""
     for node in nodes:
         if node.op_type == "Resize":
             is_nearest = all(a.s == b"nearest" for a in node.attribute if a.name == "mode")
@@ -327,7 +327,7 @@ def _sample_as_before(single: SingleNodeModel, nodes: list[onnx.NodeProto], vers
 
 
 def _repeat_for_channels(single: SingleNodeModel, nodes: list[onnx.NodeProto], version: int) -> None:
-    """Scale and bias of GroupNormalization have an element for each channel since opset 21, before for each group."""
+    """Repeat scale and bias of GroupNormalization: they are for each channel since opset 21, before for each group."""
     norm = nodes.pop()
     groups = next(a.i for a in norm.attribute if a.name == "num_groups")
     for name, numbers in (("groups", [groups]), ("one", [1]), ("column", [-1, 1]), ("flat", [-1])):
@@ -349,13 +349,13 @@ def _repeat_for_channels(single: SingleNodeModel, nodes: list[onnx.NodeProto], v
 FIRST_WITH_MULTIDIRECTIONAL_BROADCAST = 7
 FIRST_WITH_AXES_AS_INPUT = 13  # of Unsqueeze
 FIRST_WITH_ALLOWZERO = 14
-BROADCAST_ATTRIBUTES = frozenset({"axis", "broadcast", "consumed_inputs"})  # of the operators that place
+BROADCAST_ATTRIBUTES = frozenset({"axis", "broadcast", "consumed_inputs"})  # of the operators that align
 PLACING = frozenset({"Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor"})
-"""The operators that placed the second operand at an axis of the first, which the converter does wrong."""
+"""The operators that aligned the second operand to an axis of the first; the converter handles them wrongly."""
 WRITTEN_AS_SINCE_7 = PLACING | {"Upsample"}
 """The operators that are corrected for the converter from opset 7 on."""
 OLDER_NAMES = {"Resize": "Upsample"}
-"""Operators that had another name before the opset with which they came."""
+"""Operators that had another name before the opset that introduced them."""
 Before = Callable[[Op, onnx.NodeProto], None]
 After = Callable[[SingleNodeModel, list[onnx.NodeProto], int], None]
 BEFORE: Mapping[str, Sequence[tuple[int, Before]]] = {
@@ -379,4 +379,4 @@ AFTER: Mapping[str, Sequence[tuple[int, After]]] = {
     "Upsample": [(11, _sample_as_before)],
     **{kind: [(FIRST_WITH_MULTIDIRECTIONAL_BROADCAST, _place_second_operand)] for kind in PLACING},
 }
-"""The same for the result."""
+"""Like the mapping above, for corrections of the result."""

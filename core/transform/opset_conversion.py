@@ -1,7 +1,7 @@
 """Conversion of a graph to another opset of the standard operators.
 
-Only ops whose operator has another schema at that opset are converted, each as a node of its own, so that nothing else
-in the graph is lost or renamed. Ops that are alike are converted once.
+Only ops whose operator has a different schema at that opset are converted, each as a separate node, so that nothing
+else in the graph is lost or renamed. Equal ops are converted once.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from .node_conversion import (
 from .opset_lowering import lower
 
 OTHER_KERNEL_SINCE = {"AveragePool": 19}
-"""Operators that onnxruntime computes with another kernel since an opset, slower and with other rounding.
+"""Operators that onnxruntime computes with a different kernel since an opset, more slowly and with different rounding.
 
 With onnxruntime 1.31.1 and one thread, AveragePool takes 3 to 9 times as long, unless it has a multiple of 16 channels.
 """
 
 
 class OpsetConversion(Struct, frozen=True):
-    """The conversion of a graph to opset `version`, and the nodes that replace ops; other ops stay as they are.
+    """The conversion of a graph to opset `version`, and the nodes that replace ops; other ops do not change.
 
-    `functions`: the local functions after it. `is_exact`: results are the same bit for bit. `obstacle`: the reason why
-    the next higher opset is not possible, if a higher one was requested.
+    `functions`: the local functions after the conversion. `is_exact`: results are bit-identical. `obstacle`: the reason
+    why the next higher opset is not possible, if a higher one was requested.
     """
 
     version: int
@@ -62,7 +62,7 @@ class OpsetConversion(Struct, frozen=True):
     functions: Sequence[onnx.FunctionProto] = ()
 
     def apply(self, graph: Graph, by: str) -> None:
-        """Convert `graph`, for which this was planned; new ops are recorded as made by `by`. O(ops)."""
+        """Convert `graph`, for which this was planned; new ops are recorded as created by `by`. O(ops)."""
         graph.opsets[ONNX_DOMAIN] = self.version
         graph.context.functions = self.functions
         imported = helper.make_opsetid(ONNX_DOMAIN, self.version)
@@ -80,7 +80,7 @@ class MissingKernel(MatchFailure):
 
 
 class Unrunnable(Unconvertible, MissingKernel):
-    """An op that can be converted to an opset, at which it does not run."""
+    """An op can be converted to an opset, but does not run there."""
 
 
 def plan_conversion(
@@ -88,8 +88,8 @@ def plan_conversion(
 ) -> OpsetConversion:
     """The conversion to opset `version`. O(ops).
 
-    Declines with the op that cannot be converted, with `runs` one that runs now and would not run any more, or with
-    `same_kernels` one that onnxruntime computes otherwise then.
+    Declines with the op that cannot be converted; with `runs`, also with an op that runs now and would no longer run;
+    with `same_kernels`, also with an op that onnxruntime would compute differently.
     """
     current = graph.opsets.get(ONNX_DOMAIN)
     if current is None:
@@ -137,10 +137,10 @@ class Raising(Struct, frozen=True):
     version: int
 
     def convert(self, ops: Sequence[Op]) -> dict[Op, Nodes]:
-        """The nodes that replace ops, by op, without ops that stay as they are. Declines with the first that cannot be.
+        """The nodes that replace ops, by op, without unchanged ops. Declines with the first that cannot be converted.
 
-        An op is converted without types first, which takes no inference. If it stays then, that is final unless its
-        operator accepts fewer types at the new opset.
+        An op is first converted without types, which requires no inference. If it does not change, this is final unless
+        its operator accepts fewer types at the new opset.
         """
         untyped = self._convert_alike(ops, typed=False)
         unsettled = [op for op in ops if untyped[op] != [] or not self._is_final(op)]
@@ -154,11 +154,11 @@ class Raising(Struct, frozen=True):
         return found
 
     def _is_final(self, op: Op) -> bool:
-        is_old = self.current < FIRST_WITH_MULTIDIRECTIONAL_BROADCAST  # then the converter looks at shapes
+        is_old = self.current < FIRST_WITH_MULTIDIRECTIONAL_BROADCAST  # then the converter reads shapes
         return not is_old and keeps_types(op.type, op.version, self.version)
 
     def _convert_alike(self, ops: Sequence[Op], *, typed: bool) -> dict[Op, Converted]:
-        """The nodes that replace each op, none if it stays, or the reason why it cannot be converted."""
+        """The nodes that replace each op, none if it does not change, or the reason why it cannot be converted."""
         single = {op: self._single_node(op, typed=typed) for op in ops}
         different = list(dict.fromkeys(single.values()))
         found: dict[SingleNodeModel, Converted] = {}
@@ -168,14 +168,14 @@ class Raising(Struct, frozen=True):
         return {op: found[node] for op, node in single.items()}
 
     def _by_opset(self, nodes: Sequence[SingleNodeModel]) -> Iterator[tuple[int, list[SingleNodeModel]]]:
-        """The nodes by the opset from which the converter takes them, which is later if they are corrected for it."""
+        """Yield the nodes by the opset from which the converter converts them, which is higher for corrected nodes."""
         is_crossed = self.current < FIRST_WITH_MULTIDIRECTIONAL_BROADCAST <= self.version
         corrected = [n for n in nodes if is_crossed and n.op_type in WRITTEN_AS_SINCE_7]
         yield FIRST_WITH_MULTIDIRECTIONAL_BROADCAST, corrected
         yield self.current, [n for n in nodes if n not in corrected] if corrected else list(nodes)
 
     def _single_node(self, op: Op, *, typed: bool) -> SingleNodeModel:
-        """An op apart from its graph; with `typed`, it has the types of its inputs."""
+        """An op as a separate node; with `typed`, it has the types of its inputs."""
         node, hidden = bare_copy(op)
         original = node.SerializeToString(deterministic=True)
         try:
@@ -188,7 +188,7 @@ class Raising(Struct, frozen=True):
         return SingleNodeModel(op.type, serialized, types, constants, hidden, original)
 
     def _corrected(self, single: SingleNodeModel, nodes: Converted) -> Converted:
-        """The corrected result of the converter; none if it is the node itself, as it was before it was corrected."""
+        """The corrected result of the converter; empty if it is the node itself, as it was before it was corrected."""
         if isinstance(nodes, str):
             return nodes
         original = onnx.NodeProto.FromString(single.original)
@@ -204,7 +204,7 @@ class Raising(Struct, frozen=True):
 def _convert(
     ops: Sequence[Op], current: int, version: int, runs: Runs | None, *, same_kernels: bool
 ) -> dict[Op, Nodes]:
-    """The nodes that replace ops between two opsets, without ops that stay as they are. Raises Unconvertible."""
+    """The nodes that replace ops between two opsets, without unchanged ops. Raises Unconvertible."""
     changed = [op for op in ops if _schema_changes(op, version)]
     for op in changed if same_kernels else ():
         if _gets_other_kernel(op, version):
@@ -213,7 +213,7 @@ def _convert(
     is_higher = version > current
     replacements = Raising(current, version).convert(changed) if is_higher else lower(changed, current, version)
     if runs is not None:
-        for op in ops:  # the others too, since a function may be expanded at some opsets only
+        for op in ops:  # including the others, because a function may be expanded only at some opsets
             _require_runnable(op, replacements.get(op), version, runs)
     return replacements
 
@@ -221,9 +221,9 @@ def _convert(
 def _convert_function(
     function: onnx.FunctionProto, ir_version: int, version: int, runs: Runs | None, *, same_kernels: bool
 ) -> tuple[onnx.FunctionProto, bool]:
-    """A local function at opset `version`, and whether it computes the same bit for bit.
+    """A local function at opset `version`, and whether its results are bit-identical.
 
-    onnxruntime runs its body at the opset of the model, whichever it imports.
+    onnxruntime runs its body at the opset of the model, whichever the function imports.
     """
     if ONNX_DOMAIN not in opset_versions(function):
         return function, True
@@ -247,7 +247,7 @@ def _standard_ops(graph: Graph) -> list[Op]:
 
 
 def _schema_changes(op: Op, version: int) -> bool:
-    """Whether the operator of `op` has another schema at `version`. Raises Unconvertible if only one of them exists."""
+    """Whether the operator of `op` has another schema at `version`. Raises Unconvertible if only one exists."""
     before, after = version_of(op.type, op.version), version_of(op.type, version)
     after = after or version_of(OLDER_NAMES.get(op.type, op.type), version)
     if (before == 0) != (after == 0):
@@ -256,7 +256,7 @@ def _schema_changes(op: Op, version: int) -> bool:
 
 
 def _require_runnable(op: Op, nodes: Nodes | None, version: int, runs: Runs) -> None:
-    """Decline if `op` runs, and the nodes that it becomes at `version` do not."""
+    """Decline if `op` runs, but the nodes that replace it at `version` do not."""
     kinds = {op.type} if nodes is None else {n.op_type for n in nodes} - {"Constant"}
     count = len(op.inputs) if nodes is None else max((len(n.input) for n in nodes if n.op_type == op.type), default=0)
     for kind in kinds:
@@ -278,7 +278,7 @@ def _keeps_kernels(op_type: str, inputs: int, before: int, after: int, runs: Run
 
 
 def _raise_ir_version(graph: Graph, least: int) -> None:
-    """Raise the IR version to `least`. Initializers that had to be inputs before version 4 are none then."""
+    """Raise the IR version to `least`. From version 4 on, initializers that had to be inputs are removed from these."""
     context = graph.context
     if context.ir_version >= least:
         return
@@ -308,7 +308,7 @@ def _replace(op: Op, nodes: Nodes, by: str, constants: dict[tuple[Graph, bytes],
         made.append(g.add_op(new, [values[name] for name in node.input], outputs))
         values.update(zip(node.output, outputs, strict=True))
     for i, old in enumerate(op.outputs):
-        new_value = values.get(f"o{i}")  # an unused one may be gone
+        new_value = values.get(f"o{i}")  # an unused output may have been removed
         if old.name and new_value is not None:
             g.take_over(new_value, old)
     set_origin(made, by, (op,))

@@ -1,8 +1,8 @@
 """Nodes that replace ops at a lower opset.
 
-An op goes down one version of its operator after the other. It stays as it is if the older version takes it and raising
-gives it back; what onnx's converter makes of another one is taken if raising gives the op back. So a step down is right
-where the step up is, which is tested on all operators.
+An op is lowered one version of its operator at a time. It does not change if the older version accepts it and
+raising gives it back; the result of onnx's converter is used only if raising it gives the op back. So a step down is
+correct if the step up is, which is tested on all operators.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from .node_conversion import (
 )
 
 LOWEST = 11
-"""Before it, many operators took no negative axes and indices, which their schemas do not say."""
+"""Before this opset, many operators accepted no negative axes and indices, which their schemas do not state."""
 LOWEST_OF_RESIZING = 7
-"""Before it, Upsample had a scale for height and one for width."""
+"""Before this opset, Upsample had one scale for the height and one for the width."""
 RESIZING = frozenset({"Resize", "Upsample"})
 LATER_VALUES = {
     ("Pad", "mode"): {b"wrap": 19},
@@ -47,23 +47,23 @@ LATER_VALUES = {
     ("ScatterElements", "reduction"): {b"max": 18, b"min": 18},
     ("ScatterND", "reduction"): {b"max": 18, b"min": 18},
 }
-"""Values of attributes, and the opset with which each came, where it is later than that of the attribute."""
+"""Values of attributes, and the opset that introduced each, if it is later than that of the attribute."""
 RENAMED_VALUES = {
     ("GridSample", 20): ("mode", {b"linear": b"bilinear", b"cubic": b"bicubic"}),
 }
-"""By operator and opset, an attribute some of whose values had other names before it."""
+"""By operator and opset, an attribute some of whose values had different names before."""
 RANKS = {("GridSample", 20): 4}
-"""By operator and opset, the only rank of the first input that it took before."""
+"""By operator and opset, the only rank of the first input that was accepted before."""
 REQUIRED = defs.OpSchema.FormalParameterOption.Single
 SOFTMAX_LIKE = frozenset({"Hardmax", "LogSoftmax", "Softmax"})
 FIRST_WITH_SOFTMAX_OF_ONE_AXIS = 13
-FIRST_WITH_GROUP_NORM_OF_CHANNELS = 21  # the one before is deprecated
+FIRST_WITH_GROUP_NORM_OF_CHANNELS = 21  # the version before is deprecated
 
 
 def lower(ops: Sequence[Op], current: int, version: int) -> dict[Op, Nodes]:
-    """The nodes that replace ops at a lower opset, by op, without ops that stay as they are.
+    """The nodes that replace ops at a lower opset, by op, without unchanged ops.
 
-    Declines with one that cannot be lowered.
+    Declines with an op that cannot be lowered.
     """
     if version < LOWEST and any(op.type not in RESIZING for op in ops):
         raise MatchFailure(f"the lowest is {LOWEST}, as operators took no negative axes and indices before")
@@ -84,7 +84,7 @@ def lower(ops: Sequence[Op], current: int, version: int) -> dict[Op, Nodes]:
 
 @dataclass(slots=True, eq=False)
 class _Whole:
-    """The nodes that ops like `op` have become so far; types and constants of its inputs and outputs by name."""
+    """The nodes that have replaced ops like `op` so far; types and constants of its inputs and outputs by name."""
 
     op: Op
     nodes: list[onnx.NodeProto]
@@ -102,7 +102,7 @@ class _Whole:
 
     @property
     def has_changed(self) -> bool:
-        """Whether there is more or something else than the op itself. Raises Unconvertible if an attribute is lost."""
+        """Whether the nodes differ from the op itself. Raises Unconvertible if an attribute is lost."""
         if self.nodes == [bare_copy(self.op)[0]]:
             return False
         if self.hidden:
@@ -111,19 +111,19 @@ class _Whole:
 
 
 class _Part(Struct, frozen=True, eq=False):
-    """A node of a whole."""
+    """A node of a `_Whole`."""
 
     node: onnx.NodeProto
     whole: _Whole
 
     @property
     def rank(self) -> int | None:
-        """The rank of the first input, None if it is unknown."""
+        """The rank of the first input, or None if it is unknown."""
         tensor = onnx.TypeProto.FromString(self.whole.types.get(self.node.input[0], b"")).tensor_type
         return len(tensor.shape.dim) if tensor.HasField("shape") else None
 
     def single(self, node: onnx.NodeProto, constants: Mapping[str, bytes] | None = None) -> SingleNodeModel:
-        """A node in its place, apart from the others; `constants` are further ones."""
+        """A node at the place of this one, separate from the others; `constants` are additional ones."""
         alone = onnx.NodeProto()
         alone.CopyFrom(node)
         alone.input[:] = [f"i{i}" if name else "" for i, name in enumerate(node.input)]
@@ -138,15 +138,15 @@ class _Part(Struct, frozen=True, eq=False):
         )
 
     def raisable(self, node: onnx.NodeProto, step: int) -> onnx.NodeProto:
-        """A node in its place in the form in which it is raised to opset `step`. Declines if there is none."""
+        """A node at the place of this one, in the form that is raised to opset `step`. Declines if there is none."""
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
-        if node.op_type == self.whole.op.type:  # others are constants beside it, or parts of its function
+        if node.op_type == self.whole.op.type:  # others are constants or parts of its function
             correct_before(self.whole.op, copy, step - 1, step)
         return copy
 
     def replace(self, nodes: Sequence[onnx.NodeProto]) -> None:
-        """Put nodes in the place of this one."""
+        """Replace this node by others."""
         own = self.whole.nodes
         at = next(i for i, n in enumerate(own) if n is self.node)
         own[at : at + 1] = nodes
@@ -155,7 +155,7 @@ class _Part(Struct, frozen=True, eq=False):
 
 
 def _step_down(wholes: Sequence[_Whole], step: int) -> None:
-    """Convert the nodes whose operator came with opset `step` to the opset before it. Raises Unconvertible."""
+    """Convert the nodes whose operator changed with opset `step` to the opset before it. Raises Unconvertible."""
     parts = [_Part(n, whole) for whole in wholes for n in whole.nodes if version_of(n.op_type, step) == step]
     reasons = [_reason_to_change(part, step) for part in parts]
     fitting = [part for part, reason in zip(parts, reasons, strict=True) if not reason]
@@ -183,7 +183,7 @@ def _step_down(wholes: Sequence[_Whole], step: int) -> None:
 
 
 def _reason_to_change(part: _Part, step: int) -> str:
-    """The reason why a node, without attributes at later defaults, cannot be one of the opset before `step`, or ""."""
+    """Why a node, without attributes at later defaults, is invalid at the opset before `step`; "" if it is valid."""
     node = part.node
     older = (
         defs.get_schema(node.op_type, step - 1, ONNX_DOMAIN).attributes if version_of(node.op_type, step - 1) else {}
@@ -207,7 +207,7 @@ def _is_default(a: onnx.AttributeProto, op_type: str, version: int) -> bool:
 
 
 def _require_fit(node: onnx.NodeProto, version: int, types: Mapping[str, bytes]) -> None:
-    """Decline unless a node is one of opset `version`, as it is of the next one, with values of these types by name."""
+    """Decline unless a node is valid at opset `version` as well as the next one, with values of these types by name."""
     kind = node.op_type
     spec = schema(kind, ONNX_DOMAIN, version)
     if spec is None:
@@ -225,7 +225,7 @@ def _require_fit(node: onnx.NodeProto, version: int, types: Mapping[str, bytes])
 
 
 def _require_types(node: onnx.NodeProto, spec: defs.OpSchema, version: int, types: Mapping[str, bytes]) -> None:
-    """Decline unless an operator takes values of these types, which are known where the next version takes more."""
+    """Decline unless an operator accepts these types, which must be known if the next version accepts more."""
     wider = schema(node.op_type, ONNX_DOMAIN, version + 1)
     allowed = {c.type_param_str: set(c.allowed_type_strs) for c in wider.type_constraints} if wider is not None else {}
     stated, unknown = dict[str, str](), set[str]()
@@ -245,14 +245,14 @@ def _require_types(node: onnx.NodeProto, spec: defs.OpSchema, version: int, type
 def _paired(
     formals: Sequence[defs.OpSchema.FormalParameter], names: Sequence[str]
 ) -> Iterator[tuple[defs.OpSchema.FormalParameter, str]]:
-    """The names of values, unless they are omitted, each with its formal parameter."""
+    """Yield the names of values, except omitted ones, each with its formal parameter."""
     for i, name in enumerate(names):
         if name:
             yield formals[min(i, len(formals) - 1)], name  # the last one may be repeated
 
 
 def _converted_down(parts: Sequence[_Part], step: int) -> list[Converted]:
-    """The nodes that a converter makes of each node at the opset before `step`, or the reason why it makes none."""
+    """The nodes to which a converter converts each node at the opset before `step`, or the reason why it cannot."""
     renamed = [_renamed(part.node, step) for part in parts]
     others = [part.single(part.node) for part, nodes in zip(parts, renamed, strict=True) if not nodes]
     converted = iter(convert_nodes(others, step, step - 1))
@@ -260,7 +260,7 @@ def _converted_down(parts: Sequence[_Part], step: int) -> list[Converted]:
 
 
 def _renamed(node: onnx.NodeProto, step: int) -> list[onnx.NodeProto]:
-    """The node with the name that a value of an attribute had before opset `step`; none if it had the same."""
+    """The node with the old name of an attribute value that was renamed at opset `step`; empty if there is none."""
     name, names = RENAMED_VALUES.get((node.op_type, step), ("", {}))
     found = onnx.NodeProto()
     found.CopyFrom(node)
@@ -271,7 +271,7 @@ def _renamed(node: onnx.NodeProto, step: int) -> list[onnx.NodeProto]:
 
 
 def _in_place_of(part: _Part, nodes: Converted, step: int) -> Converted:
-    """Converted nodes with the names of the inputs and outputs of a node, or the reason why they are not valid."""
+    """Converted nodes with the names of the inputs and outputs of a node, or the reason why they are invalid."""
     if isinstance(nodes, str):
         return nodes
     names = _names(part.node)
@@ -286,13 +286,13 @@ def _in_place_of(part: _Part, nodes: Converted, step: int) -> Converted:
 
 
 def _names(node: onnx.NodeProto) -> dict[str, str]:
-    """The names of values of a node, by the names in the model of the node alone."""
+    """The names of values of a node, by the names in its single-node model."""
     inputs = {f"i{i}": name for i, name in enumerate(node.input)}
     return inputs | {f"o{i}": name for i, name in enumerate(node.output)}
 
 
 def _are_raised_to(parts: Sequence[_Part], lowered: Sequence[Converted], step: int) -> list[bool]:
-    """Whether what each node became at the opset before `step` gives that node again when it is raised."""
+    """Whether the nodes that replaced each node at the opset before `step` become that node again when raised."""
     found = [False] * len(parts)
     candidates: list[tuple[int, onnx.NodeProto, Mapping[str, bytes], SingleNodeModel]] = []
     for i, (part, nodes) in enumerate(zip(parts, lowered, strict=True)):
@@ -323,7 +323,7 @@ def _constants(nodes: Sequence[onnx.NodeProto]) -> dict[str, bytes]:
 
 
 def _meaning(nodes: Sequence[onnx.NodeProto], constants: Mapping[str, bytes], version: int) -> list[object]:
-    """Nodes except constants for comparison: without attributes at defaults, with constants in place of their names."""
+    """Nodes except constants for comparison: without attributes at defaults, with constants instead of their names."""
     single = len(nodes) == 1
     known = {**constants, **({} if single else _constants(nodes))}
     found: list[object] = []
@@ -336,7 +336,7 @@ def _meaning(nodes: Sequence[onnx.NodeProto], constants: Mapping[str, bytes], ve
 
 
 def _content(of: bytes | str) -> object:
-    """The content of a serialized tensor; a name stays."""
+    """The content of a serialized tensor; names are returned unchanged."""
     if isinstance(of, str):
         return of
     array = numpy_helper.to_array(onnx.TensorProto.FromString(of))
@@ -344,7 +344,7 @@ def _content(of: bytes | str) -> object:
 
 
 def _softmax_of_last_axis(part: _Part) -> list[onnx.NodeProto]:
-    """Before opset 13, all axes from one on are flattened: the axis becomes the last one, and then what it was."""
+    """Move the axis to the end and back, because all axes from one on are flattened before opset 13."""
     node, whole = part.node, part.whole
     (x,), (y,) = node.input, node.output
     axis = next((a.i for a in node.attribute if a.name == "axis"), -1)
@@ -360,7 +360,7 @@ def _softmax_of_last_axis(part: _Part) -> list[onnx.NodeProto]:
 
 
 def _resize_with_roi(part: _Part) -> list[onnx.NodeProto]:
-    """Before opset 13, Resize has a region of interest and scales, which are empty if they are not used."""
+    """Add a region of interest and scales, which Resize has before opset 13; they are empty if they are not used."""
     node, y = part.node, part.node.output[0]
     names = [name or f"{y}_omitted" for name in [*node.input, "", ""][:3]] + [*node.input[3:]]
     omitted = helper.make_node("Constant", [], [f"{y}_omitted"], value=numpy_helper.from_array(np.zeros(0, np.float32)))
@@ -368,7 +368,7 @@ def _resize_with_roi(part: _Part) -> list[onnx.NodeProto]:
 
 
 def _resize_by_scales(part: _Part) -> list[onnx.NodeProto]:
-    """Before opset 11, Resize samples at the scaled positions, and rounds these down to enlarge and up to reduce."""
+    """Write Resize as before opset 11: it samples at scaled positions, and rounds down to enlarge, up to reduce."""
     given = {a.name: helper.get_attribute_value(a) for a in part.node.attribute}
     x, _, scales, sizes = [*part.node.input, "", "", ""][:4]
     require(bool(scales) and not sizes, "it is given sizes, and scales alone are before opset 11")
@@ -385,20 +385,20 @@ def _resize_by_scales(part: _Part) -> list[onnx.NodeProto]:
 
 
 def _upsample(part: _Part) -> list[onnx.NodeProto]:
-    """Before opset 10, images are enlarged by Upsample."""
+    """Use Upsample, which enlarges images before opset 10."""
     x, scales = part.node.input
     require(bool((_scales_of(part, scales) >= 1).all()), "it reduces, and Upsample before opset 10 enlarges alone")
     return [_resized("Upsample", part, [x, scales])]
 
 
 def _upsample_by_attribute(part: _Part) -> list[onnx.NodeProto]:
-    """Before opset 9, the scales of Upsample are an attribute."""
+    """Write the scales of Upsample as an attribute, as before opset 9."""
     x, scales = part.node.input
     return [_resized("Upsample", part, [x], helper.make_attribute("scales", _scales_of(part, scales).tolist()))]
 
 
 def _resized(op_type: str, part: _Part, inputs: Sequence[str], *attributes: onnx.AttributeProto) -> onnx.NodeProto:
-    """The node of an operator in place of a part, with its mode and further attributes."""
+    """The node of an operator that replaces a part, with its mode and further attributes."""
     made = helper.make_node(op_type, inputs, [*part.node.output])
     modes = [a for a in part.node.attribute if a.name == "mode"]
     made.attribute.extend({a.name: a for a in (*modes, *attributes)}.values())
@@ -406,7 +406,7 @@ def _resized(op_type: str, part: _Part, inputs: Sequence[str], *attributes: onnx
 
 
 def _scales_of(part: _Part, name: str) -> np.ndarray[Any, Any]:
-    """The constant scales of a part. Declines without any."""
+    """The constant scales of a part. Declines if there are none."""
     content = part.whole.constants.get(name)
     require(content is not None, "its scales are computed, on which its older form depends")
     return numpy_helper.to_array(onnx.TensorProto.FromString(content or b""))
@@ -418,11 +418,11 @@ OLDER_RESIZE: Mapping[int, Callable[[_Part], list[onnx.NodeProto]]] = {
     11: _resize_by_scales,
     13: _resize_with_roi,
 }
-"""By the opset that changed it, the form that a Resize or Upsample had before it."""
+"""By the opset that changed it, the form that a Resize or Upsample had before."""
 
 
 def _function_body(part: _Part, step: int) -> list[onnx.NodeProto]:
-    """The body of the function by which ONNX defines the operator at opset `step`, as onnxruntime runs it."""
+    """The body of the function by which ONNX defines the operator at opset `step`; onnxruntime runs that, too."""
     node, whole = part.node, part.whole
     types = [whole.types.get(name, b"") for name in node.input]
     if not all(types):

@@ -1,4 +1,4 @@
-"""Places of the batch in tensors that hold one result for each row, and moves from one place to another.
+"""The position of the batch in tensors that hold one result for each row, and moves between positions.
 
 A row is what a model computes for a batch of one. A tensor for n rows has the rows' extents, and its batch is either an
 axis of its own or merged into one: an extent of 12 becomes 12 * n, with the batch outside the 12, inside, or between.
@@ -25,14 +25,14 @@ NO_DIMS: Mapping[SymInt, tuple[Value, int]] = MappingProxyType({})
 
 
 class Place(Struct, frozen=True):
-    """The place of the batch: an axis of its `own` before an `axis` of a row, or inside it, after `outer` indices."""
+    """The place of the batch: an axis of its `own` before an `axis` of a row, or inside that after `outer` indices."""
 
     axis: int
     outer: SymInt = 1
     own: bool = False
 
     def before(self, row: Extents) -> SymInt:
-        """How many elements of a row, in the order of memory, have the whole batch behind them."""
+        """The number of elements of a row, in memory order, that precede the batch."""
         return multiply(prod(row[: self.axis]), self.outer)
 
     def extents(self, row: Extents, batch: SymInt) -> Extents:
@@ -43,19 +43,19 @@ class Place(Struct, frozen=True):
         return (*row[:a], multiply(row[a], batch), *row[a + 1 :])
 
     def physical(self, axis: int) -> int:
-        """The axis of the tensor for an axis of a row."""
+        """The axis of the tensor that corresponds to an axis of a row."""
         return axis + (self.own and axis >= self.axis)
 
     def moved(self, by: int) -> Place:
-        """The same place with axes before it added, or removed if negative."""
+        """The same place after adding (or, if negative, removing) axes before it."""
         return Place(self.axis + by, self.outer, self.own)
 
 
 def merged_place(row: Extents, before: SymInt, preferred: int = 0) -> Place:
-    """The place in an axis of a row with so many elements before the batch.
+    """The place in an axis of a row that has `before` elements before the batch.
 
-    An axis of extent 1 is preferred, of those the `preferred` one, then the outside of an axis. Declines if there is
-    none, as for a scalar.
+    An axis of extent 1 is preferred, among those the `preferred` one; then a place before an axis. Declines if there is
+    none, such as for a scalar.
     """
     found = list[tuple[tuple[bool, bool, bool], Place]]()
     for axis, extent in enumerate(row):
@@ -68,9 +68,9 @@ def merged_place(row: Extents, before: SymInt, preferred: int = 0) -> Place:
 
 
 class RowLayout:
-    """The values of a graph that differ between rows: where the batch is in each, and the shape of a row.
+    """The values of a graph that differ between rows: the place of the batch in each, and the shape of a row.
 
-    `batch` is the number of rows, or its symbol; `source` an input with the batch, and its axis.
+    `batch` is the number of rows, or its symbol; `source` is an input with the batch, and the axis of the batch.
     """
 
     def __init__(self, graph: Graph, batch: SymInt, source: tuple[Value, int]) -> None:
@@ -83,7 +83,7 @@ class RowLayout:
         }
 
     def put(self, value: Value, place: Place, row: Extents) -> Value:
-        """Note that `value` has a result for each row."""
+        """Record that `value` has a result for each row."""
         self.places[value] = place, row
         return value
 
@@ -93,7 +93,7 @@ class RowLayout:
         return place.extents(row, self.batch)
 
     def extent(self, g: RewriteBuilder, dim: SymInt) -> Value:
-        """A tensor of one integer: an extent, of numbers, the batch and symbols of inputs. Declines for another."""
+        """A tensor of one integer for an extent made of numbers, the batch and symbols of inputs. Declines others."""
         total: Value | None = None
         for atoms, factor in sym.terms_of(dim).items():
             term: Value | None = None
@@ -127,7 +127,7 @@ class RowLayout:
     def vector(
         self, g: RewriteBuilder, dims: Sequence[SymInt], known: Mapping[SymInt, tuple[Value, int]] = NO_DIMS
     ) -> Value:
-        """A tensor of extents, of which some belong to axes that are `known`."""
+        """A tensor of extents, some of which belong to axes that are `known`."""
         numbers = sym.as_integers(dims)
         if numbers is not None:
             return g.const(_int64(numbers))
@@ -144,7 +144,7 @@ class RowLayout:
         return parts[0] if len(parts) == 1 else g.Concat(*parts, axis=0)
 
     def reshape(self, g: RewriteBuilder, value: Value, have: Extents, want: Extents) -> Value:
-        """A value of other extents. One that is not a number is left open; others are copied where they stay."""
+        """Reshape a value. One extent that is no number may be left open (-1); others are copied where they stay."""
         if have == want:
             return value
         require(0 not in want, "an extent is 0")
@@ -160,7 +160,7 @@ class RowLayout:
         return g.Reshape(value, g.const(_int64(target)) if not unknown else self.vector(g, want, known))
 
     def at(self, g: RewriteBuilder, value: Value, place: Place, row: Extents | None = None) -> Value:
-        """The value with the batch in a place, its rows reshaped to `row`; of one without rows, copies for all."""
+        """The value with the batch at a place, its rows reshaped to `row`. One without rows is copied for each."""
         if value not in self.places:
             return self._copies(g, value, place, _extents(value) if row is None else row)
         now, shape = self.places[value]

@@ -1,4 +1,4 @@
-"""A model that computes the rows of a batch one by one, with the original: what a converted batch has to equal."""
+"""A model that computes the rows of a batch one by one with the original; a converted batch must equal it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from onnx import compose, helper, numpy_helper
 from ..errors import UnverifiableError
 from .batch import BatchPlan, ResultRows
 
-FIRST_WITH_SCAN = 9  # without an axis of the batch
+FIRST_WITH_SCAN = 9  # the first opset whose Scan has no batch axis
 ROW, STACKED = "row/", "stacked/"
 
 
 def row_by_row(original: onnx.ModelProto, plan: BatchPlan) -> onnx.ModelProto:
     """The model whose Scan runs the `original` for each row, with the inputs and outputs of the converted model.
 
-    An original for several rows gets each row in the first place, and the rows behind it in the others. Raises
-    UnverifiableError where that cannot be said at the opset of the model.
+    An original for several rows gets each row in the first place, followed by the rows after it. Raises
+    UnverifiableError if this cannot be expressed at the opset of the model.
     """
     if max(o.version for o in original.opset_import if o.domain in {"", "ai.onnx"}) < FIRST_WITH_SCAN:
         raise UnverifiableError(f"rows are compared by a Scan of opset {FIRST_WITH_SCAN}: raise that of the model")
@@ -46,18 +46,18 @@ def row_by_row(original: onnx.ModelProto, plan: BatchPlan) -> onnx.ModelProto:
     graph = helper.make_graph(nodes.nodes, "rows", inputs, outputs, [*original.graph.initializer, *nodes.constants])
     graph.sparse_initializer.extend(original.graph.sparse_initializer)
     made = helper.make_model(graph, opset_imports=original.opset_import, functions=original.functions)
-    made.ir_version = max(original.ir_version, 4)  # in which initializers are no inputs
+    made.ir_version = max(original.ir_version, 4)  # the first version in which initializers need not be inputs
     return made
 
 
 def _of_rank(value: onnx.ValueInfoProto, name: str) -> onnx.ValueInfoProto:
-    """The declaration of a value of the same type and rank, which Scan needs of its results."""
+    """The declaration of a value with the same type and rank, which Scan requires of its results."""
     tensor = value.type.tensor_type
     return helper.make_tensor_value_info(name, tensor.elem_type, [None] * len(tensor.shape.dim))
 
 
 def _read_outside(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
-    """Have the nodes of a body read values of the graph around it."""
+    """Let the nodes of a body read values of the enclosing graph."""
     for node in graph.node:
         node.input[:] = [names.get(name, name) for name in node.input]
         for a in node.attribute:
@@ -66,10 +66,10 @@ def _read_outside(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
 
 
 class _Nodes:
-    """The nodes around the Scan, of operators that have the same form at all opsets."""
+    """The nodes around the Scan, with operators that have the same form at all opsets."""
 
     def __init__(self, plan: BatchPlan) -> None:
-        """Compute the number of rows, and for each the indices of the rows that the original gets."""
+        """Compute the number of rows, and for each row the indices of the rows that the original gets."""
         self.size = plan.size
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
@@ -92,7 +92,7 @@ class _Nodes:
         return self.constants[-1].name
 
     def join(self, name: str, rows: ResultRows | None) -> None:
-        """Compute an output from the results of all rows; without `rows`, from the first result."""
+        """Compute an output from the results of all rows, or, without `rows`, from the first result."""
         stacked = STACKED + name
         if rows is None:
             self.add("Gather", [stacked, self.const(0)], [name])

@@ -1,4 +1,4 @@
-"""Fixed sizes for the inputs of a model, in place of symbols wherever these are declared."""
+"""Fixed sizes for the inputs of a model; they replace symbols wherever these are declared."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[
 
 
 def require_symbols(graph: Graph, dims: Mapping[str, int]) -> None:
-    """Raise ModelError unless inputs have all these symbols, and the sizes can be."""
+    """Raise ModelError unless inputs have all these symbols and the sizes are valid."""
     tensors = [t for v in graph.inputs for t in _tensor_types(inferred_type_proto(v))]
     symbols = {d for t in tensors for d in declared_shape(t) or () if isinstance(d, str)}
     for symbol, size in dims.items():
@@ -65,7 +65,7 @@ def require_symbols(graph: Graph, dims: Mapping[str, int]) -> None:
 
 
 def _tensor_types(proto: onnx.TypeProto | None) -> list[onnx.TypeProto.Tensor]:
-    """The tensor type, or the type of elements of a sequence or optional, to be changed in place; none for a map."""
+    """The tensor type, or the element type of a sequence or optional, to be changed in place; None for a map."""
     while proto is not None and (kind := proto.WhichOneof("value")) in {"sequence_type", "optional_type"}:
         proto = proto.sequence_type.elem_type if kind == "sequence_type" else proto.optional_type.elem_type
     return [proto.tensor_type] if proto is not None and proto.HasField("tensor_type") else []

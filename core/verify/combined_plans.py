@@ -1,4 +1,4 @@
-"""Plans for combined input sets, in which each input has a kind of its own: their sizes, and the kinds."""
+"""Plans for combined input sets, in which each input has a kind of its own: sizes and kinds."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ COUNTS = {
     "sparse": 3, "far": 8, "lengths": 12, "boundaries": 10, "nonfinite": 3,
 }  # fmt: skip
 MAX_LADDER_PLANS = 128  # of normal inputs at other sizes, where a change depends on extents
-MOST_ROWS, ROWS_OF_POINT = 16_384, 4  # of numbers with which an input is compared
+MOST_ROWS, ROWS_OF_POINT = 16_384, 4  # numbers in the lists with which inputs are compared
 MAX_COMBINED_SIZES = 6  # of the plans of sizes, and of sums and products of constants
 MAX_GROWN_ELEMENTS = 1 << 20  # of the inputs of plans with unusual sizes
-NORMAL_SHARE = 0.6  # of the inputs beside those with the kind of the plan
-HIDING_KINDS = frozenset({"nan", "inf", "nonfinite"})  # none of the inputs beside has them
+NORMAL_SHARE = 0.6  # of the inputs that do not have the kind of the plan
+HIDING_KINDS = frozenset({"nan", "inf", "nonfinite"})  # no other input has these kinds
 # Some rows of these show a mistake; indices lie in larger extents.
 MANY_ROW_KINDS = frozenset({"adjacent", "constants", "far", "magnitudes", "nonfinite", "sparse"})
 PAIRED_KINDS = frozenset({"boundaries", "nonfinite"})
-VARIED_KINDS = frozenset({"far", "lengths"})  # each set has another range or length, which may be accepted
-MAX_DRAWN_KINDS = 100_000  # of inputs in the plans of one kind, which are fewer where a model has many inputs
-MAX_REFUSALS = 4  # of a kind of an input, before it is no longer drawn
+VARIED_KINDS = frozenset({"far", "lengths"})  # each set has a different range or length, which the model may accept
+MAX_DRAWN_KINDS = 100_000  # of inputs in the plans of one kind; models with many inputs get fewer plans
+MAX_REFUSALS = 4  # of a kind for an input, before it is no longer drawn
 
 
 class InputPlan(NamedTuple):
-    """The sizes and the kinds of the inputs, by name, that are not normal; `number` seeds its random numbers."""
+    """The sizes, and the kinds of the inputs that are not normal, by name; `number` seeds the random numbers."""
 
     kind: str
     sizes: Sizes
@@ -57,7 +57,7 @@ class InputPlan(NamedTuple):
 
 @dataclass(slots=True)
 class KindRecord:
-    """How often sets with a kind of an input were accepted and refused; kinds that are only refused are not drawn."""
+    """How often sets with a kind of an input were accepted and refused; kinds always refused are not drawn."""
 
     refused: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     accepted: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
@@ -71,7 +71,7 @@ class KindRecord:
                 self.refused[key] = self.refused.get(key, 0) + 1
 
     def useful_part(self, plan: InputPlan) -> InputPlan | None:
-        """The plan without kinds that the model refuses; None if it had such kinds only."""
+        """The plan without kinds that the model refuses; None if it has only such kinds."""
         kept = {k: v for k, v in plan.kinds.items() if (k, v) in self.accepted or self._may_run(k, v)}
         return plan._replace(kinds=kept) if kept or not plan.kinds else None
 
@@ -86,9 +86,9 @@ def combined_plans(
     fixed: frozenset[str],
     seed: int,
 ) -> list[InputPlan]:
-    """Plans for combined input sets: all kinds in turn, the kinds that find most first.
+    """Plans for combined input sets: all kinds in turn, starting with the kinds that find most mistakes.
 
-    `accepted` are sizes that the model accepts, usual ones first.
+    `accepted` are sizes that the model accepts, starting with the usual ones.
     """
     rng = np.random.default_rng([seed, *map(ord, "combined")])
     planner = _Planner(inputs, accepted, constants, fixed, rng)

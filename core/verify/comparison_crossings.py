@@ -49,18 +49,18 @@ Feeds = dict[str, Any]
 
 
 class Ray(Struct, frozen=True):
-    """The inputs as a function of a number, which is one of `steps` first; `rounding` is the relative one of floats."""
+    """The inputs as a function of a number, first one of `steps`; `rounding` is the relative rounding of floats."""
 
     at: Callable[[float], Feeds]
     steps: Sequence[float]
     rounding: float = 0.0
 
     def is_near(self, low: float, high: float) -> bool:
-        """Whether no number between both is worth a run."""
+        """Whether no number between the two is worth a run."""
         return high - low <= max(abs(low), abs(high)) * 2 * self.rounding if self.rounding else high - low <= 1
 
     def beside(self, low: float, high: float) -> Iterator[Feeds]:
-        """The inputs on both sides of a limit, which is between two near numbers."""
+        """The inputs on both sides of a limit that lies between two near numbers."""
         for distance in DISTANCES if self.rounding else (0.0,):
             yield from (self.at(t * (1.0 + side * distance * self.rounding)) for t, side in ((low, -1), (high, 1)))
 
@@ -74,7 +74,7 @@ def _loaded(graph: ValueGraph, names: Sequence[str], load: LoadRegion) -> tuple[
 
 @dataclass(slots=True)
 class ComparisonProbe:
-    """The operands of the comparisons of a changed part, computed from the inputs by a `share` of the model's nodes."""
+    """The operands of the comparisons in a changed part, computed from the inputs by a `share` of the model's nodes."""
 
     operands: Sequence[tuple[str, str]]
     region: LoadedRegion
@@ -104,7 +104,7 @@ class ComparisonProbe:
 
 @dataclass(slots=True)
 class ListProbe:
-    """A value inside of a model, which an op compares with a list of `numbers`; a `share` of the nodes computes it."""
+    """An inner value of a model that an op compares with a list of `numbers`; a `share` of the nodes computes it."""
 
     name: str
     numbers: Sequence[float]
@@ -130,7 +130,7 @@ class ListProbe:
                 continue
             at, value, step = x.astype(np.float64), base, np.ones(x.shape)
             places = np.flatnonzero(self._value({**feeds, i.name: (at + 1).astype(x.dtype)}) != base)
-            if places.size != x.size:  # an element decides several, or none
+            if places.size != x.size:  # an element determines several elements, or none
                 continue
             wanted = floats_near_constants((self.numbers, others), x.shape, np.dtype(np.float32), rng)
             for _ in range(SOLVING_STEPS):

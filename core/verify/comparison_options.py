@@ -12,15 +12,19 @@ if TYPE_CHECKING:
 
 
 class ComparisonOptions(Struct, frozen=True, kw_only=True):
-    """The demands on a model that is compared: bit for bit if `exact`.
+    """Requirements for a model that is compared.
 
-    `input_sets` restricts the comparison; the others count as equal already. `compare_regions`: each changed region is
-    compared too, with the original's values at its boundary, for a model in which names have the meaning that they have
-    in the original, as after rewriting; with another engine, each op of a model that differs. `explain_by_regions`:
-    they may explain a difference of outputs in any model, as values of another meaning explain none. Unless changes
-    `may_round`, outputs may not differ beyond their tolerance because a 16-bit float is rounded once less.
-    `avoids_empty`: another backend, too, is given empty inputs only where all operators are known to support them.
-    Without `finds_limits`, no inputs are searched for at which changed comparisons are near their limits.
+    Attributes:
+        exact: outputs must be bit-identical.
+        input_sets: restricts the comparison; the outputs on other input sets are assumed to be equal.
+        compare_regions: also compare each changed region, using the original's values at its boundary. This requires
+    that
+            names have the same meaning in both models, as after rewriting. For another engine, compare each op.
+        explain_by_regions: regions may explain a difference of outputs; regions whose names differ in meaning explain
+    none.
+        may_round: outputs may differ beyond their tolerance because a 16-bit float is rounded once less.
+        avoids_empty: give another backend empty inputs only if all operators are known to support them.
+        finds_limits: search for inputs at which changed comparisons are near their limits.
     """
 
     exact: bool = False
@@ -33,4 +37,4 @@ class ComparisonOptions(Struct, frozen=True, kw_only=True):
 
 
 USUAL = ComparisonOptions()
-"""The options of a comparison of outputs alone, on all input sets."""
+"""The options for comparing only outputs, on all input sets."""

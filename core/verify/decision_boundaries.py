@@ -18,8 +18,8 @@ from .transitive_uses import MAX_FOLLOWED_VALUES, Use, transitive_uses
 MAX_BOUNDARIES = 8  # boundaries of one input; more, as in tree ensembles, are subsampled
 MAX_VOCABULARY = 4096  # points of one input from which numbers are chosen at random
 MAX_CONSTANT_SIZE = 1024  # elements of a constant whose numbers count as boundaries
-MAX_OPERANDS = 256  # of a Max or Min that count
-THRESHOLD_OPS = ops_with(Trait.COMPARISON) | {"Max", "Min"}  # the other operand is where they change
+MAX_OPERANDS = 256  # of a Max or Min that are considered
+THRESHOLD_OPS = ops_with(Trait.COMPARISON) | {"Max", "Min"}  # they change at the other operand
 REDUCTION_OPS = frozenset({"ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "GlobalAveragePool", "GlobalMaxPool"})
 
 VOCABULARY_PREFIXES = ("cats_", "keys_", "nodes_splits", "nodes_values", "pool_", "replaced_value", "threshold")
@@ -31,7 +31,7 @@ T = TypeVar("T")
 class DecisionBoundaries(NamedTuple):
     """Boundaries at `points`, in order; `pooled` if a reduction of all elements is compared.
 
-    `all_points` are those among which `points` are a few: a vocabulary, the thresholds of a tree ensemble.
+    `all_points` are the points from which `points` were selected: a vocabulary, or the thresholds of a tree ensemble.
     """
 
     points: tuple[float, ...] = ()
@@ -39,7 +39,7 @@ class DecisionBoundaries(NamedTuple):
     all_points: tuple[float, ...] = ()
 
     def with_points(self, others: Iterable[float]) -> DecisionBoundaries:
-        """With further points."""
+        """These boundaries and further points."""
         return _boundaries([*self.all_points, *others], pooled=self.pooled)
 
 
@@ -73,14 +73,14 @@ def _boundaries(points: Iterable[float], *, pooled: bool) -> DecisionBoundaries:
 
 
 def evenly_spread(values: list[T], count: int) -> list[T]:
-    """At most `count` of the values, in their order, the first and the last among them."""
+    """At most `count` of the values, in order, including the first and the last."""
     if len(values) <= count:
         return values
     return [values[i * (len(values) - 1) // max(count - 1, 1)] for i in range(count)]
 
 
 def vocabulary(op: Op) -> list[Any]:
-    """The numbers and strings in the attributes of an operator with which it compares its input."""
+    """The numbers and strings in the attributes of an operator to which it compares its input."""
     named = (value for name, value in op.attrs.items() if name.startswith(VOCABULARY_PREFIXES))
     return [x for value in named for x in _flat(value)] if op.domain in VOCABULARY_DOMAINS else []
 
@@ -138,7 +138,7 @@ def _thresholds(use: Use) -> Iterator[float]:
 
 
 def _ties_of_places(op: Op) -> Iterator[float]:
-    """The numbers of a grid that are as near to one place of the image as to the next, if the nearest one is taken."""
+    """The numbers of a grid that are equally near to two places of the image, if the nearest one is used."""
     image = op.input(0)
     shape = None if image is None or op.attr("mode", "linear") != "nearest" else image.known_shape
     for extent in as_integers((shape or ())[2:]) or ():
@@ -160,7 +160,7 @@ def _activation_thresholds(op: Op) -> Iterator[float]:
 
 
 def _constant_elements(value: Value | None) -> list[float]:
-    """The distinct numbers of a small constant that can be read; empty for other values."""
+    """The distinct numbers of a small readable constant; empty for other values."""
     tensor = None if value is None else value.tensor
     if tensor is None or not tensor.is_readable or tensor.size > MAX_CONSTANT_SIZE:
         return []

@@ -1,4 +1,4 @@
-"""Formulas in the names of symbolic dims, where exporters write sums and products of other dims."""
+"""Formulas in the names of symbolic dims; exporters write sums and products of other dims this way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: int.__add__, ast.Sub: int.__sub__, ast.Mult: int.__mul__, ast.FloorDiv: int.__floordiv__,
     ast.Div: int.__floordiv__,
 }  # fmt: skip
-FORMULA = re.compile(r"(?:[^\W\d]\w*(?!\w)|\d+(?!\w)|[-+*/()\s])+")  # names, numbers, signs: nothing else is parsed
+FORMULA = re.compile(r"(?:[^\W\d]\w*(?!\w)|\d+(?!\w)|[-+*/()\s])+")  # names, numbers, operators; nothing else is parsed
 MAX_FORMULA_LENGTH = 200  # characters of a formula; a longer one is a name
 
 

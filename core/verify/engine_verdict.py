@@ -1,4 +1,4 @@
-"""Verdicts on an engine: what it computes, compared with the reference."""
+"""Verdicts on an engine, whose outputs are compared with the reference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIMITS: Mapping[str, Callable[[InputSet], bool]] = MappingProxyType({
     "no input is NaN or infinite": lambda s: s.is_finite,
     "no size is 0": lambda s: 0 not in s.sizes.values(),
 })  # fmt: skip
-"""Limits within which an engine may be right alone, and whether an input set is within them."""
+"""Limits within which an engine may be correct, and whether an input set is within each."""
 
 
 def compare_in_engine(
@@ -28,8 +28,8 @@ def compare_in_engine(
 ) -> Verdict:
     """The verdict on a model in the engine of a config.
 
-    It has to be right on inputs that the user gives, and on those within the `LIMITS`. Where it differs on others, the
-    verdict says so: the limits that it needs, the number of input sets beyond them, and a note for each.
+    The outputs must be correct on inputs that the user gives, and on all inputs within the `LIMITS`. If they differ on
+    other inputs, the verdict says so: the required limits, the number of input sets beyond them, and a note for each.
     """
     notes, limits, beyond = list[str](), list[str](), 0
     while True:
@@ -52,5 +52,5 @@ def compare_in_engine(
 
 
 def ops_in(graph: Graph, region: Collection[str]) -> list[str]:
-    """The ops of a region, in words, by the names of their outputs; without the constants that they read."""
+    """The ops of a region as text, by the names of their outputs, without the constants that they read."""
     return [op.label for op in graph.ops() if op.type != "Constant" and any(v.name in region for v in op.outputs)]

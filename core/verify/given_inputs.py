@@ -1,4 +1,4 @@
-"""Inputs given by the user: samples in files, folders and data of Python code, and their checks against the model."""
+"""Inputs given by the user: samples in files, folders and Python data, and their checks against the model."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from .input_specs import GENERATABLE, OPTIONAL, SEQUENCE, TENSOR, InputSpec
 from .kept_values import FileValues, ValueCache, value_bytes
 from .sample_rows import RowBatches
 
-MAX_READ_ONCE = 1000  # samples of a source that can be read only once, and may have no end
-READING_SHARE = 0.2  # of the time that is left for the command
-KEPT_BYTES = 64 << 20  # of samples in memory; the others are read again when they are needed
+MAX_READ_ONCE = 1000  # samples of a source that can be read only once and may be endless
+READING_SHARE = 0.2  # of the time left for the command
+KEPT_BYTES = 64 << 20  # of samples in memory; others are read again when they are needed
 TEST_DATA = "test_data_set_*"
 NUMBER = re.compile(r"[0-9]{1,9}")
 FILE_NAME = re.compile(r"input_(0|[1-9][0-9]{0,8})\.pb")
 READERS = {TENSOR: read_tensor, SEQUENCE: read_sequence, OPTIONAL: read_optional}
 READ_ONLY_AS_WHOLE = Tensor.from_array(np.zeros(0, np.float32))
-MAX_LISTED_NAMES = 10  # names that a message lists
+MAX_LISTED_NAMES = 10  # of inputs that a message lists
 
 
 def header_check(input_set: InputSet, inputs: Sequence[InputSpec], *, has_rows: bool = False) -> HeaderCheck:
-    """A check of headers, of arrays that are not read yet, against the inputs of those names.
+    """Return a check for headers of arrays that are not read yet, against the inputs of those names.
 
-    If the set `has_rows`, shapes are not checked, as each input gets a part of its array.
+    If the set `has_rows`, shapes are not checked, because each input gets a part of its array.
     """
     known = {i.name: i for i in inputs}
 
@@ -62,7 +62,7 @@ def header_check(input_set: InputSet, inputs: Sequence[InputSpec], *, has_rows: 
 
 
 def fitting_inputs(input_set: InputSet, inputs: Sequence[InputSpec], *, has_rows: bool = False) -> InputSet:
-    """`input_set` as arrays of the types and, unless it `has_rows`, the shapes of the inputs. Raises ModelError."""
+    """Convert `input_set` to the types and, unless it `has_rows`, the shapes of the inputs. Raises ModelError."""
     known = {i.name: i for i in inputs}
     for name in input_set.feeds:
         _require_known(name, known, input_set)
@@ -81,7 +81,7 @@ def fitting_inputs(input_set: InputSet, inputs: Sequence[InputSpec], *, has_rows
 
 
 def _require_shape(shape: Sequence[int], spec: InputSpec, input_set: InputSet) -> None:
-    """Raise ModelError for a rank or fixed dims other than those of an input; onnxruntime runs scalars of any rank."""
+    """Raise ModelError if rank or fixed dims differ from those of an input; onnxruntime takes scalars of any rank."""
     pairs = zip(spec.shape, shape, strict=False)
     if spec.shape and (len(shape) != len(spec.shape) or any(isinstance(d, int) and d != n for d, n in pairs)):
         found = f"{spec.name} of the {input_set} has shape {dims_text(shape)}"
@@ -107,7 +107,7 @@ def _converted(value: Any, spec: InputSpec, input_set: InputSet) -> Any:
 
 
 def _converted_array(value: Any, spec: InputSpec, input_set: InputSet) -> np.ndarray[Any, Any]:
-    """An array of the required type; Python numbers and lists are converted, arrays must have it already."""
+    """An array of the required type; Python numbers and lists are converted, arrays must already have the type."""
     wanted = _wanted_dtype(spec)
     try:
         array = np.asarray(value)
@@ -135,11 +135,11 @@ def _wanted_dtype(spec: InputSpec) -> np.dtype[Any]:
 
 
 def _is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether an array of that type, in a file, can be an input of type `wanted`."""
+    """Whether an array of that type, read from a file, can be an input of type `wanted`."""
     if wanted == np.object_:
         return dtype.kind in "UO"
     if dtype.kind == "V" and dtype.itemsize == wanted.itemsize and not dtype.fields:
-        return True  # how .npz gives back the types that NumPy lacks
+        return True  # .npz files return types that NumPy lacks like this
     return dtype.newbyteorder("=") == wanted
 
 
@@ -148,7 +148,7 @@ def _wrong_type(spec: InputSpec, input_set: InputSet, found: object) -> ModelErr
 
 
 def with_given_shapes(shapes: Mapping[str, Sequence[int]], inputs: Sequence[InputSpec]) -> list[InputSpec]:
-    """The inputs; those without a declared rank get the shape given for them."""
+    """The inputs; those without a declared rank get the shape that is given for them."""
     return [i if i.is_ranked or i.name not in shapes else i.with_shape(tuple(shapes[i.name])) for i in inputs]
 
 
@@ -167,16 +167,16 @@ Feeds = Mapping[str, Any]
 
 @runtime_checkable
 class DataReader(Protocol):
-    """A source of samples as `onnxruntime.quantization.CalibrationDataReader`."""
+    """A source of samples with the interface of `onnxruntime.quantization.CalibrationDataReader`."""
 
     def get_next(self) -> Feeds | None:
-        """The next sample; None at the end."""
+        """The next sample, or None at the end."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NamedData:
-    """Data of Python code, with a name for messages."""
+    """Data from Python code, with a name for messages."""
 
     name: str
     data: object = field(repr=False)
@@ -189,7 +189,7 @@ data or of .npz; several of these; samples in any iterable."""
 
 @dataclass(frozen=True, slots=True)
 class GivenSample:
-    """One sample, with a label for messages. `load` gives its arrays, which fit the inputs, and raises ModelError."""
+    """One sample, with a label for messages. `load` returns its arrays, which fit the inputs, or raises ModelError."""
 
     label: str
     load: Callable[[], Feeds] = field(repr=False)
@@ -198,7 +198,7 @@ class GivenSample:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Arrays by the names of inputs, without a name for a sample, of which `batches` are samples."""
+    """Arrays by the names of inputs, not of samples, whose `batches` are samples."""
 
     label: str
     load: Callable[[], Feeds]
@@ -212,9 +212,9 @@ def kind_of_sample(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GivenSamples:
-    """Samples in order, loaded when they are read. `notes` say which were left out.
+    """Samples in order, loaded when they are read. `notes` say which samples were skipped.
 
-    `folders` hold those that can be read only once.
+    `folders` contain the samples that can be read only once.
     """
 
     source: str
@@ -233,12 +233,12 @@ def read_samples(
     each_row: bool = False,
     seed: int = 0,
 ) -> GivenSamples:
-    """The samples in what the user gave; messages call data of Python code `name`.
+    """The samples in what the user gave; messages call Python data `name`.
 
-    Where arrays have more rows than the fixed batch of the model, each batch of rows is a sample; so is `each_row` of a
-    symbolic batch, if that is wanted. Of a source that can be read only once, up to `limit`, and as many batches of
-    rows, chosen by `seed`; at the time limit of the command, fewer. Arrays of `ignored` names are left out. Raises
-    ModelError for data that do not fit the inputs, as far as they are read here.
+    If arrays have more rows than the fixed batch of the model, each batch of rows is a sample; with `each_row`, also
+    each row for a symbolic batch. From a source that can be read only once, up to `limit` samples are read, and as many
+    batches of rows, chosen by `seed`; fewer if the command runs out of time. Arrays of `ignored` names are skipped.
+    Raises ModelError for data that do not fit the inputs, as far as they are read here.
     """
     if isinstance(given, GivenSamples):
         return given
@@ -251,9 +251,9 @@ def read_samples(
 
 
 def read_inputs(given: Inputs | GivenSamples, inputs: Sequence[InputSpec]) -> tuple[list[InputSet], tuple[str, ...]]:
-    """The input sets of all given samples, each of which was read once and fits; and notes on those left out.
+    """The input sets of all given samples, each read once and valid, and notes on skipped samples.
 
-    The first stay in memory, up to KEPT_BYTES. Raises ModelError.
+    The first KEPT_BYTES stay in memory. Raises ModelError.
     """
     found = read_samples(given, inputs)
     until = monotonic() + READING_SHARE * (time_limit_end() - monotonic())
@@ -277,11 +277,11 @@ def read_inputs(given: Inputs | GivenSamples, inputs: Sequence[InputSpec]) -> tu
 def member_names(
     names: Iterable[str], inputs: Sequence[InputSpec], ignored: Collection[str] = ()
 ) -> dict[str, dict[str, str]]:
-    """The members of a file by the name of an input, for each sample; without a name for a sample, it is "".
+    """The members of a file by input name, for each sample; a sample without a name is "".
 
-    Names such as `s0/x` are those of a sample and an input. Where several splits are possible, as inputs have names
-    with slashes, the sample with the shortest name that has all inputs takes a member. Other members belong to samples
-    that lack an input, or whose input is unknown.
+    Names such as `s0/x` consist of the names of a sample and an input. If a name with slashes can be split in several
+    ways, the member belongs to the sample with the shortest name that has all inputs. Other members belong to samples
+    that lack an input, or have an unknown input.
     """
     left = dict.fromkeys(n for n in names if n not in ignored)
     known = {i.name for i in inputs}
@@ -310,7 +310,7 @@ def member_names(
 
 
 def _splits(member: str, depths: Iterable[int]) -> Iterator[tuple[str, str]]:
-    """A member as the names of a sample and of an input with so many slashes, for each number that it may have."""
+    """The possible splits of a member into the names of a sample and an input with so many slashes."""
     for depth in depths:
         first, *others = member.rsplit("/", depth + 1)
         if len(others) == depth + 1:
@@ -320,7 +320,7 @@ def _splits(member: str, depths: Iterable[int]) -> Iterator[tuple[str, str]]:
 
 
 def _light(inputs: Sequence[InputSpec]) -> list[InputSpec]:
-    """The inputs without what takes memory, and no sample needs."""
+    """The inputs without data that takes memory and that no sample needs."""
     return [
         structs.replace(i, default=i.default and READ_ONLY_AS_WHOLE, boundaries=NO_BOUNDARIES, required_extents={})
         for i in inputs
@@ -329,7 +329,7 @@ def _light(inputs: Sequence[InputSpec]) -> list[InputSpec]:
 
 @dataclass(slots=True)
 class _SampleReader:
-    """Reads samples; see `read_samples`. `light` are the inputs in a form to be given to another process."""
+    """Reads samples; see `read_samples`. `light` are the inputs in a form that can be sent to another process."""
 
     inputs: Sequence[InputSpec]
     light: Sequence[InputSpec]
@@ -357,7 +357,7 @@ class _SampleReader:
         return GivenSamples(", ".join(sources), samples, tuple(self.notes), tuple(self.folders))
 
     def _with_batches(self, found: Sequence[GivenSample | _Table]) -> Iterator[GivenSample]:
-        """The samples, and up to `limit` batches of all tables in their places. Each table is read once."""
+        """Yield the samples, and up to `limit` batches of all tables in their places. Each table is read once."""
         total = sum(len(t.batches) for t in found if isinstance(t, _Table))
         chosen = np.sort(np.random.default_rng(self.seed).permutation(total)[: self.limit])
         if total > self.limit:
@@ -380,7 +380,7 @@ class _SampleReader:
             yield self._stored(label, table.batches.take(arrays, number))
 
     def _table_batches(self, label: str, shapes: Mapping[str, Sequence[int]]) -> RowBatches | None:
-        """The batches in arrays of these shapes, None for a single sample; rows that fill none are noted."""
+        """The batches in arrays of these shapes, None for a single sample; rows that fill no batch are noted."""
         found = RowBatches.of(label, shapes, self.inputs, each_row=self.each_row)
         if found is not None and (rest := found.rows % found.size):
             left = f"the last {rest} of {found.rows:,} rows were skipped: they do not fill a batch of {found.size}"
@@ -388,7 +388,7 @@ class _SampleReader:
         return found
 
     def _read_entry(self, entry: object, name: str, *, is_only: bool) -> tuple[str, list[GivenSample | _Table]]:
-        """The name of a source, and its samples and tables, with short labels if it is the only one."""
+        """The name of a source, and its samples and tables, with short labels if it is the only source."""
         if isinstance(entry, str | Path):
             path = Path(entry)
             if is_folder(path):
@@ -479,7 +479,7 @@ class _SampleReader:
         return GivenSample(label, partial(dict[str, Any], self._fitting(label, feeds)), is_in_memory=True)
 
     def _stored(self, label: str, feeds: Feeds) -> GivenSample:
-        """The sample, in a file of its own if there are KEPT_BYTES in memory."""
+        """The sample; it is stored in a file if KEPT_BYTES are in memory."""
         fitting = self._fitting(label, feeds)
         self.budget -= value_bytes(fitting)
         if self.budget >= 0:
@@ -495,7 +495,7 @@ class _SampleReader:
         return fitting_inputs(InputSet(kind_of_sample(label), {}, feeds), self.inputs, has_rows=has_rows).feeds
 
     def _is_late(self, count: int, source: str, total: int = 0) -> bool:
-        """Whether no time is left to read more samples than these, which is noted."""
+        """Whether there is no time left to read more samples, which is noted."""
         if not count or self.until == inf or monotonic() < self.until:
             return False
         of_all = f" of {total:,}" if total else ""
@@ -535,5 +535,5 @@ def _numbered(name: str, number: int) -> str:
 
 
 def _natural_key(path: Path) -> tuple[str, tuple[int, ...], str]:
-    """A key by which names are in the order of the numbers in them."""
+    """A key that sorts names by the numbers in them."""
     return NUMBER.sub("#", path.name), tuple(map(int, NUMBER.findall(path.name))), path.name

@@ -1,19 +1,19 @@
 """Generation of input sets with several kinds of numbers.
 
-Each kind shows other mistakes. *normal*: most of them. *negative*: identities that hold for positive numbers only.
-*wide*: 64 rows with three times the spread, for rare events. *mixed*: runs of large numbers for saturation, tiny ones
-for a misplaced epsilon, ties for order among equals, zeros of both signs. *zeros*: divisions, signs, defaults.
-*extremes*: clipping, casts, overflow. *boundaries*: the wrong side of a comparison. *nan*, *inf*: lost or new special
-values; the first rows stay finite, so that a leak between rows shows.
+Each kind reveals other mistakes. *normal*: most mistakes. *negative*: identities that hold only for positive
+numbers. *wide*: 64 rows with three times the spread, for rare events. *mixed*: runs of large numbers for saturation,
+tiny ones for a misplaced epsilon, ties for order among equals, zeros of both signs. *zeros*: divisions, signs,
+defaults. *extremes*: clipping, casts, overflow. *boundaries*: the wrong side of a comparison. *nan*, *inf*: lost or new
+special values; the first rows stay finite, so that a leak between rows shows.
 
-In combined input sets each input has a kind of its own (`core.verify.input_search`); further kinds are for those.
-*sizes*: extents beside constants of the models. *constants*: numbers at and beside their constants, words of their
-vocabularies. *nonfinite*: zeros, ones, NaN and infinities, of which two inputs have all pairs. *adjacent*: numbers
-that nearly coincide, in one input or in several. *magnitudes*: log-uniform ones, of integers up to the limits of the
-type. *offset*: rows far from zero, beside their spread. *tiny*: subnormal numbers. *sparse*: zeros but in one channel
-of each row. *far*: indices and positions from the end and out of range, negative pads. *lengths*: sequences of 0 to 7
-tensors, absent optionals, up to 257 iterations and those that constants suggest. *crossings*: both sides of comparisons
-behind arithmetic (`core.verify.comparison_crossings`).
+In combined input sets each input has a kind of its own (`core.verify.input_search`). Further kinds are for those.
+*sizes*: extents near constants of the models. *constants*: numbers equal to and near their constants, words of their
+vocabularies. *nonfinite*: zeros, ones, NaN and infinities; two inputs have all pairs of these. *adjacent*: numbers
+that nearly coincide, in one input or in several. *magnitudes*: log-uniform numbers; integers up to the limits of the
+type. *offset*: rows far from zero compared with their spread. *tiny*: subnormal numbers. *sparse*: zeros except in one
+channel of each row. *far*: indices and positions from the end and out of range, negative pads. *lengths*: sequences of
+0 to 7 tensors, absent optionals, up to 257 iterations and numbers of iterations that constants suggest. *crossings*:
+both sides of comparisons that follow arithmetic (`core.verify.comparison_crossings`).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ COMBINED_KINDS = (
     "sizes", "constants", "adjacent", "magnitudes", "offset", "tiny", "sparse", "far", "lengths",
     "nonfinite", "crossings",
 )  # fmt: skip
-"""The kinds of input sets in which each input has a kind of its own, besides further ones of *boundaries*."""
+"""The kinds of input sets in which each input has a kind of its own, apart from the further *boundaries* sets."""
 ALL_KINDS = (*KINDS, *COMBINED_KINDS)
 LARGE_INPUT_KINDS = ("normal", MIXED, "nan")  # for large inputs of floats
 # The value of a scalar bool: one bit of the position of the kind here, another bit for each such input, so that two of
@@ -93,9 +93,9 @@ MAX_SINGLE_ELEMENT_POINTS = 3  # boundaries on, between and beyond which inputs 
 
 
 class _GenerationParams(Struct, frozen=True):
-    """Parameters for an input of an input set; `indices` numbers the boolean inputs, and those with boundaries.
+    """Parameters for an input of an input set; `indices` numbers the boolean inputs and the inputs with boundaries.
 
-    `constants` of the models count as boundaries and words of every input.
+    `constants` of the models are boundaries and words of every input.
     """
 
     kind: str
@@ -108,9 +108,9 @@ class _GenerationParams(Struct, frozen=True):
 
 
 class _InputClass(Struct, frozen=True):
-    """A class of inputs: its generator of arrays, and the `kinds` in which they differ from normal ones.
+    """A class of inputs: its generator of arrays, and the `kinds` for which they differ from normal arrays.
 
-    Arrays of other kinds are generated as normal ones. `is_restrictable`: whether the generator takes narrower ranges.
+    For other kinds normal arrays are generated. `is_restrictable` says whether the generator supports narrower ranges.
     """
 
     generate: Callable[[InputSpec, str, Shape, _GenerationParams], Array | None]
@@ -157,7 +157,7 @@ def _generate_booleans(i: InputSpec, kind: str, shape: Shape, params: _Generatio
 
 
 def _generate_unit_interval(i: InputSpec, kind: str, shape: Shape, params: _GenerationParams) -> Array:
-    """Probabilities and ratios; small, large or zero in the kinds of these names."""
+    """Probabilities and ratios, which are small, large or zero for the kinds with these names."""
     low, high = {"negative": (0.01, 0.1), MIXED: (0.9, 0.99), "zeros": (0.0, 0.0)}.get(kind, (0.1, 0.9))
     return to_finite(np.asarray(params.rng.uniform(low, high, shape)), _numpy_dtype(i))
 
@@ -191,7 +191,7 @@ def _integers_near_constants(i: InputSpec, shape: Shape, params: _GenerationPara
 
 
 def _far_integers(i: InputSpec, shape: Shape, params: _GenerationParams, limits: Range) -> Array:
-    """Indices in and out of range, pads that cut, positions and ends counted from the end, any steps."""
+    """Indices in and out of range, pads that crop, positions and ends counted from the end, any steps."""
     if i.role.kind == "index":
         bound = extent(i.role.bound, params.sizes) if i.role.bound is not None else None
         return clipped_integers(far_indices(shape, bound, params.rng, params.variant).astype(np.float64), limits)
@@ -200,13 +200,13 @@ def _far_integers(i: InputSpec, shape: Shape, params: _GenerationParams, limits:
 
 
 def _mixed_integers(i: InputSpec, shape: Shape, params: _GenerationParams, limits: Range) -> Array | None:
-    """Small and large integers; None where a role or a use as a size limits them."""
+    """Small and large integers; None if a role or a use as a size limits them."""
     is_any = i.role.kind == "free" and not i.is_size and not params.restriction
     return special_integers(shape, params.rng, limits) if is_any else None
 
 
 def _trips(params: _GenerationParams) -> int:
-    """A trip count; those in which the number of the iteration passes, or reaches, constants are among them."""
+    """A trip count; among these are counts for which the iteration number reaches or passes constants."""
     beside = [min(n + more, MAX_CONTROL) for more in (2, 1) for n in params.constants.sizes]
     counts = (*TRIPS, *beside)[:MAX_TRIP_COUNTS]
     return counts[params.variant % len(counts)]
@@ -224,7 +224,7 @@ SPECIAL_INTEGERS: dict[str, Callable[[InputSpec, Shape, _GenerationParams, Range
     "lengths": lambda _, shape, params, __: np.full(shape, _trips(params)),
     MIXED: _mixed_integers,
 }
-"""The generators of the kinds in which an integer input serves a purpose of its own."""
+"""The generators for the kinds in which an integer input has a purpose of its own."""
 
 
 def _generate_free_floats(i: InputSpec, kind: str, shape: Shape, params: _GenerationParams) -> Array:
@@ -234,7 +234,7 @@ def _generate_free_floats(i: InputSpec, kind: str, shape: Shape, params: _Genera
     if kind in SPECIAL_FLOATS:
         return SPECIAL_FLOATS[kind](shape, dtype, rng)
     if kind == "tiny":
-        return tiny_floats(shape, dtype, rng, params.variant - params.indices[i.name])  # alike in all inputs
+        return tiny_floats(shape, dtype, rng, params.variant - params.indices[i.name])  # the same in all inputs
     if kind == "sparse":
         number = params.variant - params.indices[i.name]
         return sparse_floats(shape, dtype, rng, params.constants.places if number % 2 == 0 else ())
@@ -253,9 +253,10 @@ def _generate_free_floats(i: InputSpec, kind: str, shape: Shape, params: _Genera
 def _numbers_in_interval(
     i: InputSpec, shape: Shape, params: _GenerationParams
 ) -> tuple[Array, Callable[[Array], Array]]:
-    """Numbers that are all in one interval: below the first boundary, at it, between it and the next, and so on.
+    """Numbers that all lie in one interval: below the first boundary, at it, between it and the next, and so on.
 
-    Beyond the ends they are within |boundary| + 1. Also returns the function that rounds them within the interval.
+    Beyond the outer boundaries they are within |boundary| + 1. Also returns the function that rounds within the
+    interval.
     """
     points = _few_points(i.boundaries.points)
     index, is_at = divmod((params.variant + params.indices[i.name]) % (2 * len(points) + 1), 2)
@@ -283,7 +284,7 @@ ROLES_OF_KIND = {
 
 
 def special_kinds(i: InputSpec) -> frozenset[str]:
-    """The kinds of combined input sets for which an input has values of its own, besides those of `own_kinds`."""
+    """The kinds of combined input sets for which an input has special values, apart from those of `own_kinds`."""
     role = i.role.kind
     if i.type_kind in {SEQUENCE, OPTIONAL} or i.default is not None:
         return frozenset({"lengths"}) if i.default is None else frozenset()
@@ -301,14 +302,14 @@ def special_kinds(i: InputSpec) -> frozenset[str]:
 
 
 def own_kinds(i: InputSpec) -> frozenset[str]:
-    """The kinds in which an input differs from a normal one."""
+    """The kinds for which an input differs from a normal one."""
     return _input_class(i).kinds
 
 
 def _input_class(i: InputSpec) -> _InputClass:
     """The class of an input, with the kinds that its type and use allow."""
     is_integer, role = i.dtype in INTEGER_DTYPES, i.role.kind
-    if i.default is not None:  # two kinds, as one may hide the effect
+    if i.default is not None:  # two kinds, because one may hide the effect
         kinds = {"negative", MIXED} if i.default.array.dtype.kind in "fbiu" else set[str]()
         return _InputClass(_generate_override, frozenset(kinds))
     if i.dtype == onnx.TensorProto.STRING:
@@ -332,7 +333,7 @@ def _input_class(i: InputSpec) -> _InputClass:
 
 
 def distinct_kinds(inputs: list[InputSpec], *, are_large: bool) -> tuple[str, ...]:
-    """The distinct kinds of input sets, the normal one first; with `are_large`, few for floats."""
+    """The distinct kinds of input sets, starting with normal; if the inputs `are_large`, few kinds for floats."""
     classes = [_input_class(i) for i in inputs]
     found = [kind for kind in KINDS if kind == "normal" or any(kind in c.kinds for c in classes)]
     if are_large:
@@ -342,7 +343,7 @@ def distinct_kinds(inputs: list[InputSpec], *, are_large: bool) -> tuple[str, ..
 
 
 def variant_count(inputs: list[InputSpec], kind: str, sizes: Sizes) -> int:
-    """The number of input sets of a kind: several if there are few elements, or if some of them decide the result."""
+    """The number of input sets of a kind: several if there are few elements, or some determine the result."""
     if kind == MIXED:
         return MIXED_VARIANTS if element_count(inputs, sizes) < FEW_ELEMENTS else 1
     if kind != "boundaries":

@@ -47,7 +47,7 @@ from .size_assignments import (
 
 TRIED_RANKS = (0, 1, 2, 3, 4, 5)  # tried for inputs whose rank is not stated
 MAX_RANK = 64  # of NumPy's arrays
-ROTATING_KINDS = ("normal", "zeros", "extremes")  # kinds drawn at the accepted sizes in turn
+ROTATING_KINDS = ("normal", "zeros", "extremes")  # kinds that are drawn at each accepted size in turn
 MAX_EMPTY_RUNS = 2
 MAX_GROUPS = 24  # of symbols that are made to differ from others
 MIN_ASSIGNMENTS, MAX_ASSIGNED_SIZES = 8, 20_000  # assignments with a size of 1, and the sizes in all of them
@@ -62,10 +62,10 @@ COMBINED_TIMEOUT = 2.0  # seconds for one run on combined inputs
 
 
 class RunModel(Protocol):
-    """Runs a model on an input set, perhaps for at most `timeout` seconds."""
+    """Runs a model on an input set, optionally for at most `timeout` seconds."""
 
     def __call__(self, input_set: InputSet, timeout: float | None = None) -> Mapping[str, Any]:
-        """The outputs by name. Raises EvaluationError, and OutOfTime if nothing is run any more."""
+        """The outputs by name. Raises EvaluationError, and OutOfTime if no time is left."""
         ...
 
 
@@ -75,12 +75,12 @@ class OutOfTime(Exception):
 
 @dataclass(slots=True)
 class InputSearch:
-    """Searches for input sets that `run` accepts, with `fixed` sizes for some symbols; `notes` list those not found.
+    """Searches for input sets that `run` accepts, with `fixed` sizes for some symbols; `notes` list what was not found.
 
-    Numbers around `boundaries` of rules are generated for every numeric input in further sets; combined input sets, up
-    to a share of the work that `effort` determines, have numbers, sizes and words near `constants`. `costs` are
-    estimates. Without `combines` there are no combined ones; `part` has the first one to draw and the distance to the
-    next, 0 for none.
+    Numbers near the `boundaries` of rules are generated for every numeric input, in further sets. Combined input sets,
+    up to a share of the work that `effort` determines, have numbers, sizes and words near `constants`. `costs` are
+    estimates. Without `combines` there are no combined sets; `part` is the index of the first one to draw and the
+    distance to the next, 0 for none.
     """
 
     run: RunModel
@@ -99,9 +99,9 @@ class InputSearch:
     record: KindRecord = field(default_factory=KindRecord)
 
     def runs(self) -> Iterator[ReferenceRun]:
-        """One run for each kind of input set, at the model's usual sizes and with dims of 1 in turn.
+        """Yield a run for each kind of input set, at the model's usual sizes and with dims of 1 in turn.
 
-        Raises UnverifiableError if inputs cannot be generated, or the model accepts none of those tried, and OutOfTime.
+        Raises UnverifiableError if inputs cannot be generated or the model accepts none of them, and OutOfTime.
         """
         require_generatable(self.inputs)
         first = self._first_run()
@@ -132,7 +132,7 @@ class InputSearch:
             yield from _new(self._runs_at_boundaries(accepted), seen)
 
     def _runs_at_boundaries(self, accepted: list[Sizes]) -> Iterator[ReferenceRun]:
-        """Runs at the boundaries of rules, behind all that are the same whatever the rules are."""
+        """Yield runs at the boundaries of rules, after all runs that do not depend on the rules."""
         near = copy(self)
         near.inputs = [replace(i, boundaries=i.boundaries.with_points(self.boundaries)) for i in self.inputs]
         if "boundaries" in distinct_kinds(near.inputs, are_large=False):
@@ -158,19 +158,19 @@ class InputSearch:
                 yield run
 
     def _budget(self, part: float = 1.0) -> WorkBudget:
-        """The work of combined input sets, half for runs of the original: a comparison takes as much again."""
+        """The work for combined input sets; half is for runs of the original, as a comparison takes as much again."""
         least, share = WORK_BUDGETS[self.effort]
         base = self.costs.loading + self.costs.seconds(self.accepted_sizes[0])
         return WorkBudget(part * max(least, share * base) / 2)
 
     def runs_near(self, hints: InputHints) -> Iterator[ReferenceRun]:
-        """Runs that may show what a rewritten model changes. Raises OutOfTime."""
+        """Yield runs that may show what a rewritten model changes. Raises OutOfTime."""
         plans = plans_near(self.inputs, self.accepted_sizes, hints, self._fixed_symbols(), self.seed)
         if self.combines:
             yield from _new(self.combined_runs(plans, hints.constants, self._budget(NEAR_PART), CHEAP_NEAR_RUN), set())
 
     def runs_beside_limits(self, probes: Iterable[ComparisonProbe], start: InputSet) -> Iterator[ReferenceRun]:
-        """Runs on both sides of the limits of comparisons, along rays through an input set. Raises OutOfTime."""
+        """Yield runs on both sides of the limits of comparisons, along rays through an input set. Raises OutOfTime."""
         budget, seconds = self._budget(NEAR_PART), self.costs.seconds(start.sizes)
         for probe in probes if self.combines else ():
             probing = RUN_SECONDS + probe.share * (seconds - RUN_SECONDS)
@@ -182,7 +182,7 @@ class InputSearch:
                     yield ReferenceRun(input_set, self.run(input_set, COMBINED_TIMEOUT))
 
     def runs_at_lists(self, probes: Iterable[ListProbe], numbers: Sequence[float]) -> Iterator[ReferenceRun]:
-        """Runs at which inner values are beside numbers with which they are compared. Raises OutOfTime."""
+        """Yield runs at which inner values are near numbers with which they are compared. Raises OutOfTime."""
         budget, base, kept = self._budget(NEAR_PART), self.accepted_sizes[0], self._fixed_symbols()
         rows = next((s for s in base if s not in kept), None)
         for probe in probes if self.combines else ():
@@ -218,7 +218,7 @@ class InputSearch:
                 self.inputs, useful.kind, useful.kinds, useful.sizes, (self.seed, useful.number), constants
             )
             run = None
-            with suppress(EvaluationError):  # the model may refuse it
+            with suppress(EvaluationError):  # the model may reject it
                 run = ReferenceRun(input_set, self.run(input_set, COMBINED_TIMEOUT))
             budget.spent += seconds if run is not None else RUN_SECONDS
             self.record.add(useful, accepted=run is not None)
@@ -230,8 +230,8 @@ class InputSearch:
             self.notes.append(f"{late} of {len(plans)} {what} were skipped: runs take {why}")
 
     def _runs_of_kind(self, kind: str, accepted: list[Sizes]) -> Iterator[ReferenceRun]:
-        """The runs on all variants of a kind, at the first size assignment that is accepted for them."""
-        in_turn = accepted[0]  # the usual sizes, or the smallest if those are large
+        """Yield the runs on all variants of a kind, at the first size assignment that is accepted for them."""
+        in_turn = accepted[0]  # the usual sizes, or the smallest if the usual sizes are large
         if element_count(self.inputs, accepted[0]) > CHEAP_ELEMENTS:
             in_turn = min(accepted, key=lambda sizes: element_count(self.inputs, sizes))
         if kind in ROTATING_KINDS and in_turn == accepted[0]:
@@ -250,11 +250,11 @@ class InputSearch:
             self.notes.append(f"the original fails on {kind} inputs, which were skipped")
 
     def _fixed_symbols(self) -> frozenset[str]:
-        """The symbols whose sizes the user or the weights determine."""
+        """The symbols whose sizes are determined by the user or the weights."""
         return frozenset(self.fixed.keys() | required_sizes(self.inputs, self.fixed).keys())
 
     def _empty_runs(self, base: Sizes) -> list[ReferenceRun]:
-        """Runs at a size of 0, at most `MAX_EMPTY_RUNS`, those with the most output elements first."""
+        """Runs at a size of 0: the `MAX_EMPTY_RUNS` runs with the most output elements, at most."""
         found: dict[frozenset[str], ReferenceRun] = {}
         for sizes in with_zeros(self.inputs, base, self._fixed_symbols()):
             zeros = frozenset(s for s, size in sizes.items() if size == 0)
@@ -285,9 +285,9 @@ class InputSearch:
         raise UnverifiableError(f"the original fails on all inputs that were tried: {why}")
 
     def _with_distinct_sizes(self, run: ReferenceRun) -> ReferenceRun:
-        """The run at sizes that differ where they may, if the sizes of `run` are all equal.
+        """The run at sizes that differ where possible, if the sizes of `run` are all equal.
 
-        Symbols that must be equal are found in pairs; in larger groups they stay as they are.
+        Symbols that must be equal are found in pairs; larger groups keep their sizes.
         """
         kept = self._fixed_symbols()
         free = [s for s in run.input_set.sizes if s not in kept]
@@ -313,7 +313,7 @@ class InputSearch:
         return run
 
     def _runs_at_other_sizes(self, base: Sizes) -> Iterator[ReferenceRun]:
-        """Runs at sizes of 1 and, where only 1 was accepted so far, at larger ones. Required sizes do not change."""
+        """Yield runs at sizes of 1 and, if only 1 was accepted so far, at larger ones. Required sizes do not change."""
         kept = self.fixed | {s: n for s, n in required_sizes(self.inputs, self.fixed).items() if base[s] == n}
         tried, most = [base], max(MIN_ASSIGNMENTS, MAX_ASSIGNED_SIZES // max(len(base), 1))
         others = islice(with_ones(self.inputs, base, kept), most), islice(with_more(self.inputs, base, kept), most)
@@ -351,7 +351,7 @@ class InputSearch:
 
 
 def _new(runs: Iterable[ReferenceRun], seen: set[Hashable]) -> Iterator[ReferenceRun]:
-    """The runs with inputs that are not among `seen`, to which they are added."""
+    """Yield the runs whose inputs are not in `seen`, and add these inputs to it."""
     for run in runs:
         if (content := run.input_set.content()) not in seen:
             seen.add(content)
@@ -359,7 +359,7 @@ def _new(runs: Iterable[ReferenceRun], seen: set[Hashable]) -> Iterator[Referenc
 
 
 def require_generatable(inputs: list[InputSpec]) -> None:
-    """Raise UnverifiableError for an input other than a tensor, or a sequence or optional of tensors, of few dims."""
+    """Raise UnverifiableError unless an input is a tensor, or a sequence or optional of tensors, with few dims."""
     for i in inputs:
         if i.type_kind not in GENERATABLE:
             raise UnverifiableError(
@@ -370,7 +370,7 @@ def require_generatable(inputs: list[InputSpec]) -> None:
 
 
 def with_tried_ranks(inputs: list[InputSpec]) -> Iterator[list[InputSpec]]:
-    """The inputs, with several ranks in turn for those whose rank is not declared."""
+    """The inputs, with each of several ranks for those whose rank is not declared."""
     if all(i.is_ranked for i in inputs):
         yield inputs
         return
@@ -379,6 +379,6 @@ def with_tried_ranks(inputs: list[InputSpec]) -> Iterator[list[InputSpec]]:
 
 
 def with_unit_interval_floats(inputs: list[InputSpec]) -> list[InputSpec]:
-    """The inputs with floats between 0 and 1, for models that accept no others; empty if all are restricted already."""
+    """The inputs with floats between 0 and 1, for models that accept no others; empty if all are already restricted."""
     free = {i.name for i in inputs if i.role.kind == "free" and is_float(helper.tensor_dtype_to_np_dtype(i.dtype))}
     return [replace(i, role=replace(i.role, kind="share")) if i.name in free else i for i in inputs] if free else []

@@ -19,8 +19,8 @@ NONFINITE_KINDS = frozenset({"nan", "inf", "nonfinite"})
 class InputSet:
     """One set of inputs: `kind` names the distribution of the numbers, `sizes` has the symbolic dims.
 
-    It is equal to itself alone; `content` is what its inputs have in common with others that are the same.
-    `input_kinds` are the kinds of its inputs if they are not all of that kind.
+    A set equals only itself; `content` is a key that is equal for sets with the same inputs. `input_kinds` are the
+    kinds of the inputs if they differ from `kind`.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class InputSet:
 
     @property
     def is_finite(self) -> bool:
-        """Whether its kinds have no NaN and no infinity."""
+        """Whether none of its kinds has NaN or infinities."""
         return self.all_kinds.isdisjoint(NONFINITE_KINDS)
 
     @property
@@ -53,12 +53,12 @@ class InputSet:
         return self.kind.startswith("given")
 
     def content(self) -> Hashable:
-        """A key that is equal for two sets only if they have the same tensors, bit for bit."""
+        """A key that two sets share only if they have the same tensors, bit for bit."""
         return tuple(sorted(self.sizes.items())), tuple((name, _content(x)) for name, x in sorted(self.feeds.items()))
 
 
 def sizes_of(input_set: InputSet, inputs: Sequence[InputSpec]) -> Sizes:
-    """The sizes of the symbolic dims, of given inputs by their shapes."""
+    """The sizes of the symbolic dims; for given inputs, those of their shapes."""
     shapes = () if input_set.sizes else ((i.shape, np.shape(input_set.feeds.get(i.name, ()))) for i in inputs)
     return input_set.sizes or {
         d: n for dims, shape in shapes for d, n in zip(dims, shape, strict=False) if isinstance(d, str)

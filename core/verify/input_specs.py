@@ -1,4 +1,4 @@
-"""Input specs of a model: types, shapes with shared symbols, and restrictions of extents and values."""
+"""Input specs of a model: types, shapes with shared symbols, and restrictions on extents and values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .transitive_uses import MAX_FOLLOWED_VALUES, Use, is_selection_only, transi
 from .word_generation import words_of_operator
 
 SIZE_ROLES = frozenset({"extent", "pads", "scales", "stretch", "trips"})
-# Besides inputs with one of these roles: a condition, the ends of a range, a region, and frequencies.
+# Inputs are also restricted if they are a condition, the ends of a range, a region, or frequencies.
 OTHER_CONTROL_INPUTS = {"Loop": (1,), "Range": (0, 1, 2), "Resize": (1,), "MelWeightMatrix": (2, 3, 4)}
 SAME_DTYPE_OPS = ops_with(Trait.SAME_DTYPE)
 DIVISIONS = ops_with_role("divisor")
@@ -45,20 +45,20 @@ MAX_LOOKBACK = 100  # ops
 SHAPE_ONLY_OPS = ops_with(Trait.READS_SHAPE)
 SAME_SHAPE_OPS = ops_with(Trait.SAME_SHAPE)
 BROADCASTING_OPS = ops_with(Trait.BROADCASTING)
-MAX_ALL_FOLLOWED = 400_000  # values that are followed from all inputs of a model
+MAX_ALL_FOLLOWED = 400_000  # values followed from all inputs of a model
 MAX_OPERANDS = 64  # of an op through which axes are tracked
 # Sums and differences of indices, extents and axes count as indices, extents and axes.
 OFFSET_INPUTS: dict[str, tuple[int, ...]] = {"Add": (0, 1), "Sub": (0,)}
-# Where one input serves several purposes, the first of these wins.
+# If one input serves several purposes, the first of these determines its role.
 ROLE_PRIORITY = (
     "factors", "parts", "unit axes", "new axes", "axes", "index", "count", "stretch", "scales", "share", "divisor",
     "step", "trips", "extent", "pads", "position", "limit", "start", "end", "region", "shift", "mask", "truth", "free",
 )  # fmt: skip
 MAX_WORDS = 8  # of a constant that strings are compared with
-NUMERIC_WORDS = ["0", "1", "-2", "7", "12", "100"]  # of strings that become numbers, whole or not
+NUMERIC_WORDS = ["0", "1", "-2", "7", "12", "100"]  # strings that are converted to numbers, whole or not
 MAX_VOCABULARY_WORDS = 256  # of one operator
-MASKING_NUMBER = -1e3  # at least as low are the numbers that mask scores
-NEGATIVE_INDEX_OPSET = 11  # the opset in which indices from the end became part of the specification
+MASKING_NUMBER = -1e3  # numbers that mask scores are at most this
+NEGATIVE_INDEX_OPSET = 11  # the opset in which indices from the end were added to the specification
 NONNEGATIVE_INDEX_OPS = frozenset(
     {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "RotaryEmbedding", "RoiAlign"}
 )
@@ -67,8 +67,8 @@ NONNEGATIVE_INDEX_OPS = frozenset(
 class InputRole(Struct, frozen=True):
     """The role of an input.
 
-    `bound` limits an index, a count or axes; `dims` is the shape to which factors, split sizes and target shapes refer;
-    `signed` numbers may count from the end; `words` are the strings with which it is compared.
+    `bound` limits an index, a count or axes. `dims` is the shape to which factors, split sizes and target shapes refer.
+    `signed` numbers may count from the end. `words` are the strings with which the input is compared.
     """
 
     kind: str = "free"
@@ -95,7 +95,7 @@ def _propagate(op: Op, index: int, state: bool) -> bool | None:
 
 
 def _operand_role(use: Use) -> InputRole | None:
-    """The role of `use`; None if any number is valid."""
+    """The role of `use`, or None if any number is valid."""
     op, index = use.op, use.index
     if op.type == "Cast" and op.attr("to") == onnx.TensorProto.BOOL:
         return InputRole("truth")
@@ -122,7 +122,7 @@ def _operand_role(use: Use) -> InputRole | None:
 
 
 def _role_in_range(op: Op, kind: str) -> InputRole:
-    """The role of an input of a Slice or Range: a Slice may always count from the end, a Range if its step is unknown.
+    """The role of an input of a Slice or Range. A Slice may always count from the end, a Range if its step is unknown.
 
     A Range with a negative step starts at its upper end.
     """
@@ -141,7 +141,7 @@ def _masks_by_complement(op: Op) -> bool:
 
 
 def _constant_number(value: Value | None) -> float | None:
-    """The number that a constant of one element holds."""
+    """The number that a constant of one element contains."""
     tensor = value.tensor if value is not None else None
     return float(tensor.array.item()) if tensor is not None and tensor.size == 1 else None
 
@@ -192,7 +192,7 @@ def _narrower(a: InputRole, b: InputRole) -> InputRole:
 
 
 def _compared_words(op: Op) -> list[str]:
-    """Strings that an op tells apart: of its vocabulary, of an Equal, or of its other attributes."""
+    """Strings that an op distinguishes: those of its vocabulary, of an Equal, or of its other attributes."""
     constants = [v.tensor for v in op.inputs if v is not None and v.tensor is not None] if op.type == "Equal" else []
     strings = [t.array.reshape(-1)[:MAX_WORDS] for t in constants if t.dtype == onnx.TensorProto.STRING]
     compared = [str(s) for array in strings for s in array]
@@ -208,10 +208,10 @@ def _is_of_strings(op: Op) -> bool:
 
 
 def control_values(graph: Graph, *, divisions: bool = True) -> frozenset[Value]:
-    """The values that control a run, and those from which they are computed. O(V + E).
+    """The values that control a run, and the values from which they are computed. O(V + E).
 
-    Extreme numbers are harmful there: a Loop does not end, a tensor fills the memory, or the least integer is divided
-    by -1, which crashes the process; without `divisions`, the operands of these are left out.
+    Extreme numbers are harmful there: a Loop does not end, a tensor fills the memory, or the lowest integer is divided
+    by -1, which crashes the process. Without `divisions`, the operands of divisions are excluded.
     """
     queue = [v for g in graph.with_subgraphs() for op in g.ops() for v in _control_inputs(op, divisions=divisions)]
     found = dict.fromkeys(queue)
@@ -237,7 +237,7 @@ def _control_inputs(op: Op, *, divisions: bool) -> Iterator[Value]:
 
 
 def _operand_dtype(op: Op) -> int:
-    """The type of the operands, from recorded types upstream if possible, otherwise inferred."""
+    """The type of the operands; recorded types upstream are preferred to inferred ones."""
     value = op.input(0)
     for _ in range(MAX_LOOKBACK):
         producer = value.producer if value is not None and not value.recorded_type[0] else None
@@ -248,10 +248,10 @@ def _operand_dtype(op: Op) -> int:
 
 
 def _upstream_values(value: Value, visited: set[Op]) -> Iterator[Value]:
-    """The values from which `value` is computed, without inputs of ops in `visited`.
+    """Yield the values from which `value` is computed, without inputs of ops in `visited`.
 
-    Inside a subgraph these include all inputs of its owner. Each op is added to `visited` and examined once, since the
-    captures of an owner take a walk over its subgraphs.
+    Inside a subgraph these include all inputs of its owner. Each op is added to `visited` and examined only once,
+    because finding the captures of an owner requires a walk over its subgraphs.
     """
     op = value.producer
     while op is not None and op not in visited and op.type not in SHAPE_ONLY_OPS:
@@ -269,7 +269,7 @@ Axes = tuple[int, ...]
 
 
 def required_extents(value: Value, rank: int, most: int = MAX_FOLLOWED_VALUES) -> dict[int, int]:
-    """The extents of `value`, of that rank, that its transitive uses require, by axis."""
+    """The extents of `value`, which has that rank, required by its transitive uses, by axis."""
     found: dict[int, int] = {}
     for use, axes in transitive_uses(value, tuple(range(rank)), _propagate_axes, most) if rank else ():
         is_sliced = len(use.value.known_shape or axes) != rank  # by a Scan
@@ -281,7 +281,7 @@ def required_extents(value: Value, rank: int, most: int = MAX_FOLLOWED_VALUES) -
 
 
 def _propagate_axes(op: Op, index: int, axes: Axes) -> Axes | None:
-    """The axes after `op`; None if they are not tracked through it."""
+    """The axes after `op`, or None if they are not tracked through it."""
     if op.domain or (index != 0 and op.type not in BROADCASTING_OPS) or len(op.inputs) > MAX_OPERANDS:
         return None
     if op.type in BROADCASTING_OPS and any(_rank(op, i) > len(axes) for i in range(len(op.inputs))):
@@ -293,7 +293,7 @@ def _propagate_axes(op: Op, index: int, axes: Axes) -> Axes | None:
 
 
 def _static_extent(op: Op, index: int, axis: int) -> int:
-    """A fixed extent of another input; 0 where it is not known."""
+    """A fixed extent of another input; 0 if it is not known."""
     extent = dim_at(stable_input_shape(op, index), axis)
     return extent if isinstance(extent, int) else 0
 
@@ -319,7 +319,7 @@ def _matmul_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
 def _gemm_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
     if index < 2:
         flips = [bool(op.attr("transA", 0)), bool(op.attr("transB", 0))]
-        inner = [int(not flips[0]), int(flips[1])]  # the axis that is summed over, of each operand
+        inner = [int(not flips[0]), int(flips[1])]  # the axis that is reduced, for each operand
         yield inner[index], _static_extent(op, 1 - index, inner[1 - index])
 
 
@@ -329,7 +329,7 @@ def _channel_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
 
 
 def _trailing_axis_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
-    """Requirements by broadcasting over the last axes: the scale of a LayerNormalization, the operand of an Add."""
+    """Requirements by broadcasting over the last axes: the scale of a LayerNormalization, an operand of an Add."""
     other = 1 - index
     for axis in range(-_rank(op, other), 0) if index < 2 else ():
         extent = _static_extent(op, other, axis)
@@ -337,7 +337,7 @@ def _trailing_axis_requirements(op: Op, index: int) -> Iterator[ExtentRequiremen
 
 
 def _recurrent_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
-    """X, W, R, B, sequence_lens, initial_h, initial_c (operators RNN, GRU, LSTM); layout 1 has the batch first."""
+    """Requirements of X, W, R, B, sequence_lens, initial_h, initial_c (RNN, GRU, LSTM); layout 1: batch first."""
     state, batch = (0, 0) if op.attr("layout", 0) else (1, 1)
     if index == 0:
         yield 2, _static_extent(op, 1, 2)
@@ -348,7 +348,7 @@ def _recurrent_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
 
 
 def _reshape_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
-    """The extents that give as many elements as a constant shape, the shape's own where they do, else equal ones."""
+    """The extents with as many elements as a constant target shape: its own ones if possible, else equal ones."""
     shape, given = stable_input_shape(op, 0), op.input(1)
     constant = given.const.reshape(-1).tolist() if given is not None and given.is_const else op.attr("shape", ())
     target = [int(n) for n in constant]
@@ -383,14 +383,14 @@ GENERATABLE = frozenset({TENSOR, SEQUENCE, OPTIONAL})
 
 
 class InputSpec(Struct, frozen=True):
-    """One input: `shape` has numbers and symbols; an unnamed dim is a symbol of its own.
+    """One input: `shape` consists of numbers and symbols; an unnamed dim is a symbol of its own.
 
-    `type_kind` is tensor, sequence or optional (of tensors), or describes another type; the shape of an input without
-    declared rank is empty. `required_extents` are the extents that the weights determine, by axis; `boundaries` the
+    `type_kind` is tensor, sequence or optional (of tensors), or describes another type. The shape of an input without
+    declared rank is empty. `required_extents` are the extents that the weights determine, by axis; `boundaries` are the
     decision boundaries. An input that `is_control` determines the time or memory of a run, or is divided, so it gets no
-    extremes of its type; `is_size` excludes the latter. One that `is_selection_only` is never an operand of arithmetic;
-    one that `may_be_empty` crashes no kernel without elements; `why_nonempty` says which op would otherwise give wrong
-    results.
+    extremes of its type; `is_size` does not include inputs that are divided. One that `is_selection_only` is never an
+    operand of arithmetic. One that `may_be_empty` crashes no kernel if it has no elements; `why_nonempty` says which op
+    would otherwise give wrong results.
     """
 
     name: str
@@ -423,9 +423,9 @@ class InputSpec(Struct, frozen=True):
 
 
 def input_specs(model: Model) -> list[InputSpec]:
-    """The inputs of a model, in order, overridable ones last.
+    """The inputs of a model in order, overridable ones last.
 
-    Raises ModelError for an op that takes onnxruntime all memory to load, or does not end.
+    Raises ModelError for an op that uses up all memory, or does not end, when onnxruntime loads it.
     """
     graph = model.graph
     _require_ends(graph)
@@ -485,14 +485,14 @@ def _input_spec(value: Value, default: Tensor | None, most: int) -> InputSpec:
 
 
 def _dim_or_symbol(dim: Dim, name: str, axis: int) -> int | str:
-    """A dim, with a symbol for an unnamed one. First dims count as the batch, so they share one symbol."""
+    """A dim, or a symbol for an unnamed one. First dims are assumed to be the batch, so they share one symbol."""
     if isinstance(dim, int | str):
         return dim
     return f"{name}[{axis}]" if axis else "[0]"
 
 
 def _element_type(proto: onnx.TypeProto) -> tuple[str, onnx.TypeProto.Tensor]:
-    """The kind of a type, and its tensor type; an empty type if there is none."""
+    """The kind of a type, and its tensor type, which is empty if it has none."""
     kind = proto.WhichOneof("value")
     outer = {"sequence_type": SEQUENCE, "optional_type": OPTIONAL}.get(kind or "")
     if outer is None:

@@ -1,4 +1,4 @@
-"""Values kept within a budget of memory, and computed or read again where they are not."""
+"""Values that are kept within a memory budget; other values are computed or read again."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 
 Result = TypeVar("Result")
-ARRAY_BYTES = 200  # of an array beside its elements
+ARRAY_BYTES = 200  # of an array, in addition to its elements
 
 
 @dataclass(slots=True)
 class ValueCache(Generic[Result]):
-    """Computed values by key, of at most `budget` bytes in all; of those beyond it, the one computed last.
+    """Computed values by key, of at most `budget` bytes in total; of those beyond it, only the one computed last.
 
-    The first ones stay: values are read in the same order each time.
+    The first values stay, because values are read in the same order each time.
     """
 
     budget: float
@@ -24,12 +24,12 @@ class ValueCache(Generic[Result]):
     _last: tuple[Hashable, Result] | None = field(default=None, init=False)
 
     def get(self, key: Hashable, compute: Callable[[], Result]) -> Result:
-        """The value of a key, computed if it is not there."""
+        """The value of a key; it is computed if it is not stored."""
         if key in self._kept:
             return self._kept[key]
         if self._last is not None and self._last[0] == key:
             return self._last[1]
-        self._last = None  # its memory
+        self._last = None  # free its memory
         found = compute()
         size = value_bytes(found)
         if size <= self.budget:
@@ -51,7 +51,7 @@ def value_bytes(value: Any) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LazyValues(Mapping[str, Any]):
-    """Values by name that `read` returns, all at once, whenever one is needed."""
+    """Values by name; `read` returns all of them at once, when one is first needed."""
 
     read: Callable[[], Mapping[str, Any]]
 
@@ -67,7 +67,7 @@ class LazyValues(Mapping[str, Any]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileValues(LazyValues):
-    """Values that `load` reads in any process, as it can be pickled; `owners` keep their files."""
+    """Values that `load` reads; it can be pickled and called in any process. `owners` keep the files."""
 
     load: Callable[[], Mapping[str, Any]]
     owners: object = None

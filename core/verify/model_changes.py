@@ -1,4 +1,4 @@
-"""Changed parts of two models, and what they suggest for inputs: constants that differ, extents, comparisons."""
+"""The changed parts of two models, and what they suggest for inputs: constants that differ, extents, comparisons."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .model_constants import MAX_SIZE, NO_CONSTANTS, ModelConstants, attribute_e
 from .regions.shared_values import SharedValues
 from .regions.value_graph import ValueGraph
 
-MAX_PLACES = 8  # of elements, or of rows, that differ in two constants; of more rows, the first and the last count
+MAX_PLACES = 8  # of elements or rows that differ in two constants; of more rows, only the first and the last are used
 MAX_COMPARED_BYTES = 64 << 20  # of a constant
-SAMPLED_ELEMENTS, MOST = 1024, 0.9  # of two constants, and the share from which on most elements differ
+SAMPLED_ELEMENTS, MOST = 1024, 0.9  # of two constants, and the share above which most elements differ
 MAX_GUARDS = 8  # conditions
 CONDITIONAL_OPS = frozenset({"If", "Where"})
 LISTS = frozenset({AttributeProto.FLOATS, AttributeProto.INTS, AttributeProto.STRINGS, AttributeProto.TENSOR})
@@ -40,9 +40,9 @@ AUTOMATIC_PADS = frozenset({b"SAME_UPPER", b"SAME_LOWER"})
 
 
 class InputHints(Struct, frozen=True):
-    """Facts from which inputs are drawn that may show a change: `constants` that differ, `tables` by their rows.
+    """What inputs that may show a change depend on: `constants` that differ, and `tables` by their numbers of rows.
 
-    `extents`: the change may depend on extents; `vocabularies`: an op that compares with a list of numbers differs.
+    `extents`: the change may depend on extents. `vocabularies`: an op that compares with a list of numbers differs.
     `comparisons` are serialized nodes.
     """
 
@@ -53,7 +53,7 @@ class InputHints(Struct, frozen=True):
     comparisons: frozenset[bytes] = frozenset()
 
     def without(self, other: InputHints) -> InputHints:
-        """Those that `other` does not have."""
+        """The hints that `other` does not have."""
         return InputHints(
             self.constants.without(other.constants),
             self.tables - other.tables,
@@ -77,7 +77,7 @@ NO_HINTS = InputHints()
 
 
 class ChangedPart(Struct, frozen=True):
-    """The nodes of one model that compute a value in another way than the other model, and the constants they read.
+    """The nodes of one model that compute a value differently from the other model, and the constants they read.
 
     `guards` are the conditions that decide whether such a value matters.
     """
@@ -89,7 +89,7 @@ class ChangedPart(Struct, frozen=True):
 
     @classmethod
     def of(cls, graph: ValueGraph, cut_points: Sequence[str], is_given: Callable[[str], bool]) -> ChangedPart:
-        """The part between the cut points and given values. O(V + E)."""
+        """The part between given values and the cut points. O(V + E)."""
         kept, outside = graph.ancestors(cut_points, is_given)
         names = dict.fromkeys((*cut_points, *outside, *(o for n in kept for o in graph.nodes[n].output)))
         tensors = ((n, graph.constants[n]) for n in names if n in graph.constants)
@@ -98,14 +98,14 @@ class ChangedPart(Struct, frozen=True):
 
     @property
     def depends_on_extents(self) -> bool:
-        """Whether an op may compute otherwise at other extents of its inputs, or reads numbers that come from some."""
+        """Whether an op may behave differently at other extents, or reads numbers computed from extents."""
         if any(map(_depends_on_extents, all_nodes(self.nodes))):
             return True
         from_extents = _values_from_extents(self.graph)
         return any(name in from_extents for node in self.nodes for name in node.input)
 
     def comparisons(self) -> list[onnx.NodeProto]:
-        """The comparisons of numbers that depend on elements of inputs, those that guard the part last."""
+        """The comparisons of numbers that depend on elements of inputs; those that guard the part come last."""
         before, _ = self.graph.ancestors(self.guards, lambda _: False)
         reached = {n.output[0]: n for n in (*self.nodes, *(self.graph.nodes[i] for i in before))}
         nodes = [n for n in reached.values() if n.op_type in COMPARISONS and not canonical_domain(n.domain)]
@@ -113,7 +113,7 @@ class ChangedPart(Struct, frozen=True):
         return [n for n in nodes if not fixed.issuperset(n.input)]
 
     def lists(self) -> dict[str, list[float]]:
-        """The numbers with which ops of the part compare elements of values that are computed, by value."""
+        """The numbers with which ops of the part compare elements of computed values, by value."""
         found = dict[str, list[float]]()
         for node in self.nodes:
             named = (a for a in node.attribute if a.name.startswith(VOCABULARY_PREFIXES))
@@ -138,7 +138,7 @@ class ChangedPart(Struct, frozen=True):
 class ModelChanges(Struct, frozen=True):
     """The changed parts of two models.
 
-    Where names have other meanings in both, the parts are larger than what has changed.
+    If names have different meanings in the models, the parts are larger than what has changed.
     """
 
     before: ChangedPart
@@ -151,7 +151,7 @@ class ModelChanges(Struct, frozen=True):
         return cls(*sides)
 
     def hints(self) -> InputHints:
-        """The hints at inputs that may show the change."""
+        """The hints for inputs that may show the change."""
         sides = self.before, self.after
         tensors = (t for pair in self._unequal_tensors() for t in pair)
         return InputHints(
@@ -163,16 +163,16 @@ class ModelChanges(Struct, frozen=True):
         )
 
     def _differing_constants(self) -> ModelConstants:
-        """The numbers, strings and places at which constants of both parts differ, and numbers between them.
+        """The numbers, strings and places at which constants of the parts differ, and numbers between them.
 
-        A place may be an index, a position or a channel, so it counts as a number and as an extent, as do other
-        constants of the parts. An axis along which everything differs has no places.
+        A place may be an index, a position or a channel, so it is used both as a number and as an extent, like the
+        other constants of the parts. An axis along which everything differs has no places.
         """
         places, elements = dict[int, None](), dict[float | str, None]()
         for before, after in self._pairs_of_tensors():
             step = max(1, before.size // SAMPLED_ELEMENTS)
             sample = before.reshape(-1)[::step] != after.reshape(-1)[::step]
-            # Where most elements differ, as where a scale is folded into them, other inputs show it.
+            # If most elements differ, such as if a scale is folded into them, other inputs show it.
             if before.ndim and sample.size and np.mean(sample) > MOST:
                 continue
             differs = np.asarray(before != after)
@@ -190,7 +190,7 @@ class ModelChanges(Struct, frozen=True):
         return ModelConstants((*map(float, places), *numbers), tuple(extents), tuple(words), tuple(places))
 
     def _unequal_tensors(self) -> tuple[list[Tensor], list[Tensor]]:
-        """The constants of either part that the other does not have under the same name."""
+        """The constants of each part that the other part does not have under the same name."""
         a, b = self.before.constants, self.after.constants
         same = {
             n for n in a.keys() & b.keys() if a[n] is b[n] or (a[n].mapped is not None and a[n].mapped == b[n].mapped)
@@ -199,7 +199,7 @@ class ModelChanges(Struct, frozen=True):
         return before, after
 
     def _pairs_of_tensors(self) -> Iterator[tuple[Any, Any]]:
-        """Constants of equal shape and type, by name, then in their order."""
+        """Pairs of constants of equal shape and type, matched by name, then by order."""
         a, b = self.before.constants, self.after.constants
         kinds = defaultdict[Any, list[Tensor]](list)
         for name, t in b.items():
@@ -214,7 +214,7 @@ class ModelChanges(Struct, frozen=True):
                 yield t.array, twin.array
 
     def _pairs_of_attributes(self) -> Iterator[tuple[Any, Any, Sequence[Any]]]:
-        """Lists of equal length in attributes of nodes of one type, with the vocabularies of that length."""
+        """Pairs of lists of equal length in attributes of nodes of one type, with the vocabularies of that length."""
         nodes = defaultdict[str, list[onnx.NodeProto]](list)
         for node in self.after.nodes:
             nodes[node.op_type].append(node)
@@ -228,7 +228,7 @@ class ModelChanges(Struct, frozen=True):
 
 
 def _guards(graph: ValueGraph, kept: Sequence[int]) -> list[str]:
-    """The conditions of branches and selections among nodes, and behind their values. O(V + E)."""
+    """The conditions of branches and selections among nodes and downstream of them. O(V + E)."""
     behind, found = set[str](), list[str]()
     inside = set(kept)
     for n, (node, reads) in enumerate(zip(graph.nodes, graph.reads, strict=True)):
@@ -240,7 +240,7 @@ def _guards(graph: ValueGraph, kept: Sequence[int]) -> list[str]:
 
 
 def _values_from_extents(graph: ValueGraph) -> set[str]:
-    """The values that are computed from extents and constants alone. O(V + E)."""
+    """The values that are computed only from extents and constants. O(V + E)."""
     found, known = set[str](), set(graph.constants)
     for node, reads in zip(graph.nodes, graph.reads, strict=True):
         if node.op_type in READS_SHAPE_OPS or (reads and known.issuperset(reads)):
@@ -273,7 +273,7 @@ def _as_array(elements: Sequence[Any]) -> Any:
 
 
 def _elements_at(differs: Any, *arrays: Any) -> Iterator[float | str]:
-    """The strings and finite numbers of arrays at a few places that differ, and numbers in the middle of those."""
+    """Yield the strings and finite numbers of arrays at a few places that differ, and midpoints of the numbers."""
     for place in map(tuple, np.argwhere(differs)) if np.count_nonzero(differs) <= MAX_PLACES else ():
         found = [array[place] for array in arrays]
         yield from (x for x in found if isinstance(x, str))

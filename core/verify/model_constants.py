@@ -1,4 +1,4 @@
-"""Constants of a serialized model near which it may behave otherwise: numbers, extents and strings."""
+"""Constants of a serialized model near which it may behave differently: numbers, extents and strings."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ..serialization.proto_queries import all_nodes, is_constant_node
 from .decision_boundaries import VOCABULARY_DOMAINS, VOCABULARY_PREFIXES, evenly_spread
 from .word_generation import case_variants, words_of_operator
 
-MAX_TENSOR_ELEMENTS = 64  # of a constant that counts; larger ones are weights
+MAX_TENSOR_ELEMENTS = 64  # of a constant that is used; larger ones are weights
 MIN_SIZE, MAX_SIZE = 3, 8192  # of extents to which inputs are grown
-MAX_SQUARE = 2048  # extents of squares whose elements are counted
+MAX_SQUARE = 2048  # extents of squares whose number of elements is used
 MAX_NUMBERS, MAX_SIZES, MAX_WORDS = 48, 6, 64
-# Inputs that give shapes, axes and weights: their numbers are no bounds for elements or extents.
+# Inputs that give shapes, axes and weights: their numbers do not bound elements or extents.
 STRUCTURAL_ROLES = frozenset({"axes", "unit axes", "new axes", "factors", "parts", "stretch", "scales", "pads"})
 WEIGHTED_OPS = ops_with(Trait.CONVOLUTION) | ops_with(Trait.NORMALIZATION) | {
     "BatchNormalization", "Gemm", "InstanceNormalization", "MatMul", "PRelu", "GRU", "LSTM", "RNN",
@@ -36,11 +36,11 @@ DECIDING_OPS = ops_with(Trait.COMPARISON) | {
 }  # fmt: skip
 CARRYING_OPS = frozenset({"Cast", "Concat", "Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 COUNTING_OPS = frozenset({"ReduceProd", "Size"})
-MAX_CARRIED = 8  # constants behind one value
+MAX_CARRIED = 8  # constants upstream of one value
 NUMBERS = frozenset({AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.FLOATS, AttributeProto.INTS})
 DECIDING_ATTRIBUTES = frozenset({"alpha", "ends", "k", "lambd", "max", "min", "starts", "threshold"})
 WORD_ATTRIBUTES = frozenset({"delimiter", "pattern", "stopwords"})
-# Numbers at which a narrow type overflows or drops the last bit of a whole number.
+# Numbers at which a narrow type overflows or loses the last bit of a whole number.
 TYPE_LIMITS: Mapping[int, tuple[float, ...]] = {
     TensorProto.FLOAT16: (2048.0, 65504.0), TensorProto.BFLOAT16: (256.0,),
     TensorProto.INT8: (127.0, -128.0), TensorProto.UINT8: (255.0,), TensorProto.INT16: (32767.0, -32768.0),
@@ -49,9 +49,9 @@ TYPE_LIMITS: Mapping[int, tuple[float, ...]] = {
 
 
 class ModelConstants(NamedTuple):
-    """Numbers that elements may meet, extents that dims may, and the strings of a model, each in order.
+    """Numbers that elements may equal, extents that dims may have, and the strings of a model, each in order.
 
-    `places` are the indices of rows and channels that differ in two models.
+    `places` are the indices of rows and channels that differ between two models.
     """
 
     numbers: tuple[float, ...] = ()
@@ -60,7 +60,7 @@ class ModelConstants(NamedTuple):
     places: tuple[int, ...] = ()
 
     def without(self, other: ModelConstants) -> ModelConstants:
-        """Those that `other` does not have."""
+        """The constants that `other` does not have."""
         numbers, sizes, words, places = (set(group) for group in other)
         return ModelConstants(
             tuple(n for n in self.numbers if n not in numbers),
@@ -102,7 +102,7 @@ class _Collected:
                     self.sizes[decides][abs(int(value))] = None
 
     def constants(self) -> ModelConstants:
-        """At most as many as are drawn; if elements are counted, extents of squares with as many as a number says."""
+        """As many constants as inputs can use; a number of elements also gives the extents of a square with as many."""
         if self.counts_elements:
             whole = (int(n) for n in self.numbers[True] if n == int(n) and MIN_SIZE**2 <= n <= MAX_SQUARE**2)
             self.sizes[True].update(dict.fromkeys(map(isqrt, whole)))
@@ -113,7 +113,7 @@ class _Collected:
 
 
 def constants_of(model: Loadable) -> ModelConstants:
-    """The constants of a model, as in its nodes, subgraphs and functions; weights and shapes are left out. O(V + E)."""
+    """The constants in the nodes, subgraphs and functions of a model, except weights and shapes. O(V + E)."""
     proto = split_model(model).message
     nodes = (*proto.graph.node, *(n for f in proto.functions for n in f.node))
     return constants_of_nodes(nodes, proto.graph.initializer)
@@ -163,7 +163,7 @@ def _small_constants(
 
 
 def _is_small(tensor: TensorProto) -> bool:
-    """Whether it has few elements, all of them in the message in a form that onnx reads."""
+    """Whether a tensor has few elements, all of them in the message in a form that onnx reads."""
     count = int(np.prod(tensor.dims, dtype=np.int64))
     is_elsewhere = tensor.data_location == TensorProto.EXTERNAL or tensor.HasField("segment")
     return 0 < count <= MAX_TENSOR_ELEMENTS and not is_elsewhere
@@ -206,7 +206,7 @@ def attribute_elements(a: AttributeProto) -> list[Any]:
 
 
 def _with_priority(first: Iterable[Any], others: Iterable[Any], count: int) -> list[Any]:
-    """At most `count` of both, in order; if `first` are too many, evenly spread ones."""
+    """At most `count` of both, in order; evenly spread ones if there are too many in `first`."""
     chosen = evenly_spread(sorted(set(first)), count)
     rest = sorted(set(others) - set(chosen))
     return sorted([*chosen, *evenly_spread(rest, count - len(chosen))])

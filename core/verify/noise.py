@@ -1,7 +1,8 @@
-"""Noise of the original's outputs under perturbation of its float inputs by one unit in the last place.
+"""Noise of the original's outputs when its float inputs move by one unit in the last place (ulp).
 
-Correct rewrites of the golden and of random models, 50-layer CNNs, K=4096 products, 24-layer attention differ by up to
-1.7 noise floors (2.7 on zeros), or 5 epsilons where the floor is less. A batch norm without epsilon: 10 to 370 floors.
+Correct rewrites of the golden models, random models, 50-layer CNNs, products over 4096 elements and 24-layer
+attention differ by up to 1.7 noise floors (2.7 on zeros), or by 5 epsilons if the floor is lower. A batch norm without
+its epsilon differs by 10 to 370 floors.
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ from ..ir.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 Directions = Callable[[Array], Array]
-"""Gives each number of a flat array the direction in which it moves, 1 or -1, or 0 if it stays."""
+"""Gives the direction in which each number of a flat array moves: 1 or -1, or 0 if it stays."""
 
-PERTURBATION_RUNS = 4  # runs with moved inputs: one alone may cancel in an output of few elements, or miss a jump
-NOISE_MULTIPLE = 8  # how many times its noise floor an output may be off
-LARGER_ULPS = (2, 4, 8)  # ulps: a right rewrite may be as far off as 8 floors, and jump where that leads to
-GRID_BITS = 8  # of a fraction on a grid; a random float16 has more in 7 of 8 cases
-STEPPED_ELEMENTS = 1 << 18  # elements that are moved at a time, which stay in the cache
-MAX_PERTURBED_WEIGHTS = 64 << 20  # elements up to which weights are moved where no input is a float
+PERTURBATION_RUNS = 4  # runs with moved inputs: a single one may cancel in an output of few elements, or miss a jump
+NOISE_MULTIPLE = 8  # the error of an output may be up to this multiple of its noise floor
+LARGER_ULPS = (2, 4, 8)  # ulps: a correct rewrite may differ by up to 8 floors, and jump where that leads to a jump
+GRID_BITS = 8  # bits of a fraction on a grid; a random float16 has more in 7 of 8 cases
+STEPPED_ELEMENTS = 1 << 18  # elements that are moved at a time; few enough to stay in the cache
+MAX_PERTURBED_WEIGHTS = 64 << 20  # elements up to which weights are moved if no input is a float
 
 
-MIN_SCALE = 1e-4  # a magnitude below it counts as it, if the output is not typically smaller
+MIN_SCALE = 1e-4  # smaller magnitudes are treated as this one, unless the output is typically smaller
 
 
 class Noise(Struct, frozen=True):
     """The `perturbed` outputs of an original, and its `typical_floor` relative to the scale of the output.
 
     `more_perturbed` are outputs under larger perturbations, perturbed weights, and other kernels, with their ulps; they
-    are the last check before an output counts as wrong. All are computed on first use. Perturbations on which the
-    original does not run are omitted. `excuses_jumps`: elements at which it jumps may differ. `is_cheap`: the typical
-    floor may be computed for reports alone. A magnitude below `min_scale` counts as it.
+    are the last check before an output is considered wrong. All are computed on first use. Perturbations on which the
+    original does not run are omitted. `excuses_jumps`: elements at which the original jumps may differ. `is_cheap`: the
+    typical floor may be computed even if only reports need it. A magnitude below `min_scale` is treated as `min_scale`.
     """
 
     perturbed: Callable[[], Sequence[Any]]
@@ -60,11 +61,11 @@ class Noise(Struct, frozen=True):
         )
 
     def perturbed_like(self, a: Array) -> list[Array]:
-        """The outputs under perturbed inputs that have the type and shape of `a`."""
+        """The outputs under perturbed inputs, if they have the type and shape of `a`."""
         return [np.asarray(m) for m in self.perturbed() if _is_like(a, m)]
 
     def more_perturbed_like(self, a: Array) -> list[tuple[Array, int]]:
-        """The outputs under all other perturbations that have the type and shape of `a`, with the ulps of each."""
+        """The outputs under all other perturbations, with their ulps, if they have the type and shape of `a`."""
         return [(np.asarray(m), far) for m, far in self.more_perturbed() if _is_like(a, m)]
 
 
@@ -76,7 +77,7 @@ NO_NOISE = Noise(list[Any], lambda: 0.0)
 
 
 def perturb(feeds: Mapping[str, Any], seed: int, ulps: int = 1) -> dict[str, Any]:
-    """The feeds with every finite float moved `ulps` ulps up or down at random; other elements do not change."""
+    """The feeds with every finite float moved up or down by `ulps` at random; other elements do not change."""
     directions = partial(_random_directions, np.random.default_rng(seed))
     return {name: _perturb_value(value, directions, ulps) for name, value in feeds.items()}
 
@@ -87,15 +88,15 @@ def has_floats(feeds: Mapping[str, Any]) -> bool:
 
 
 def has_generic_floats(feeds: Mapping[str, Any]) -> bool:
-    """Whether most floats of some feed are neither whole numbers nor fractions of few bits, as on a grid."""
+    """Whether most floats of some feed are neither whole numbers nor fractions of few bits, such as those on a grid."""
     return any(map(_has_generic_floats, feeds.values()))
 
 
 def perturb_weights(model: SplitModel, seed: int, ulps: int = 1) -> SplitModel | None:
-    """`model` with perturbed float initializers of rank 2 or more, as vectors may be bounds, scales or exponents.
+    """`model` with perturbed float initializers of rank 2 or more, because vectors may be bounds, scales or exponents.
 
-    Numbers of one magnitude move alike, so that what cancels still does; whole ones stay, as they are not rounded. None
-    if there are no such initializers, or they are too large.
+    Numbers of one magnitude move together, so that those that cancel still do; whole numbers stay, because they are not
+    rounded. None if there are no such initializers, or they are too large.
     """
     directions = _directions_by_magnitude(seed)
     tensors = {t.name: model.tensors.get(t.name) or Tensor.from_proto(t) for t in model.message.graph.initializer}
@@ -176,7 +177,7 @@ def _directions_by_magnitude(seed: int) -> Directions:
 
 
 def _step_ulps(a: Array, directions: Directions, ulps: int) -> Array:
-    """`a` moved by `ulps`: zeros to subnormals, the greatest numbers inwards; non-finite elements do not change."""
+    """`a` moved by `ulps`: zeros become subnormal, the largest numbers move inwards; non-finite ones stay."""
     if a.dtype.itemsize == 1:
         return _step_8_bit(a, directions, ulps)
     out = np.array(a, order="C")
@@ -189,7 +190,7 @@ def _step_ulps(a: Array, directions: Directions, ulps: int) -> Array:
 
 
 def _step_bits(bits: Array, directions: Array, ulps: int, infinity: Array) -> None:
-    """Move floats, given as unsigned integers, by `ulps` away from 0 or towards it; past 0, the sign changes."""
+    """Move floats, given as unsigned integers, by `ulps` away from 0 or towards it; beyond 0, the sign changes."""
     top = int(infinity.view(bits.dtype))
     sign_bit: Any = bits.dtype.type(1 << (8 * bits.itemsize - 1))
     magnitudes = bits & ~sign_bit
@@ -204,7 +205,7 @@ def _step_bits(bits: Array, directions: Array, ulps: int, infinity: Array) -> No
 
 
 def _step_8_bit(a: Array, directions: Directions, ulps: int) -> Array:
-    """The same for types of 8 bits, of which some have no infinities or no zeros."""
+    """Like `_step_ulps`, for 8-bit types, some of which have no infinities or no zeros."""
     most: Array = np.asarray(float_info(a.dtype).max, a.dtype)
     chosen = directions(np.ascontiguousarray(a).reshape(-1)).reshape(a.shape)
     towards: Array = chosen.astype(a.dtype) * most

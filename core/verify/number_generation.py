@@ -25,19 +25,19 @@ NONFINITE_VALUES = {"nan": (np.nan,), "inf": (np.inf, -np.inf)}
 MIN_ROWS_TO_HALVE = 8
 MIN_POSITIVE = 0.01
 UNKNOWN_INDEX_RANGES = ((-1, 0), (-2, 1), (-1, -1), (0, 32), (-4, 3), (-8, 7), (0, 128))
-"""Ranges of indices into an extent that is not known."""
+"""Ranges of indices into an unknown extent."""
 SPECIAL_NUMBERS = (0.0, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1e-3, 100.0, -100.0)
 SPECIAL_INTEGERS = (0, 0, 1, 1, -1, 2, -2, 3, 7, 8, -8, 127, 128, 255, 256, -129, 32767, 65536)
 MAX_ADJACENT_STEP = 0.003  # relative, of adjacent floats
 ROW_OFFSETS = (10.0, 100.0)  # of floats with a spread of 1
 MAX_HALF_POINT = 256.0
-TINY_SHARES, TINY_BITS = (1.0, 0.75, 0.45), 8.0  # of the exponent of the least number, and the bits above that
-FACTORS = np.array([*[1.0] * 8, -1.0, 2.0, 3.0, 0.5])  # of constants, more often themselves than multiples
+TINY_SHARES, TINY_BITS = (1.0, 0.75, 0.45), 8.0  # of the exponent of the smallest number, and the bits above that
+FACTORS = np.array([*[1.0] * 8, -1.0, 2.0, 3.0, 0.5])  # of constants, which are used more often than their multiples
 OFFSETS = np.array([*[0.0] * 6, 1.0, -1.0, 2.0, 0.5])
 Points = Sequence[Sequence[float]]
-"""Groups of points, of which each is drawn from as often as the others."""
+"""Groups of points; all groups are equally likely."""
 ONE_MAGNITUDE_BITS = (2.0, 15.0)  # of 16-bit floats of one magnitude
-SPECIAL_ONE_IN = 8  # elements of an extreme, NaN or infinite array that are not normal numbers
+SPECIAL_ONE_IN = 8  # elements of an extreme, NaN or infinite array that are not normal numbers: one in this many
 
 
 def generate_floats(
@@ -66,7 +66,7 @@ def floats_near_points(points: tuple[float, ...], shape: Shape, dtype: DType, rn
 
 
 def shuffled(table: Array, shape: Shape, rng: np.random.Generator) -> Array:
-    """The numbers of the table in random order; its first rows have priority if there is not room for all."""
+    """The numbers of the table in random order; its first rows have priority if there is not enough room."""
     rows = [rng.permutation(row) for row in table]
     return rng.permutation(np.resize(np.concatenate(rows), prod(shape))).reshape(shape)
 
@@ -81,7 +81,7 @@ def kinds_without_special_values(dtype: DType) -> frozenset[str]:
 
 
 def _generate_wide(shape: Shape, _: DType, rng: np.random.Generator) -> Array:
-    """Numbers with three times the spread, positive in the first half of the rows, or in all if there are few."""
+    """Numbers with three times the spread, positive in the first half of the rows, or in all rows if there are few."""
     drawn = 3.0 * np.asarray(rng.standard_normal(shape))
     if drawn.ndim == 0 or len(drawn) < MIN_ROWS_TO_HALVE:
         return np.abs(drawn) + MIN_POSITIVE
@@ -91,10 +91,10 @@ def _generate_wide(shape: Shape, _: DType, rng: np.random.Generator) -> Array:
 
 
 def _generate_mixed(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
-    """Runs of numbers below zero, large and tiny ones, zeros, ties with zeros of both signs, and normal ones.
+    """Runs of numbers below zero, large and tiny numbers, zeros, ties with zeros of both signs, and normal numbers.
 
-    Tiny ones have both signs and log-uniform magnitudes from the least subnormal to 1e-6. The runs have equal lengths
-    and any order, so that those of two inputs meet in other pairs each time.
+    Tiny numbers have both signs and log-uniform magnitudes from the smallest subnormal to 1e-6. The runs have equal
+    lengths and random order, so that the runs of two inputs meet in different pairs each time.
     """
     size = prod(shape)
     drawn = rng.standard_normal(size)
@@ -115,15 +115,15 @@ FINITE_FLOATS: dict[str, Callable[[Shape, DType, np.random.Generator], Any]] = {
     "mixed": _generate_mixed,
     "zeros": lambda shape, _, __: np.zeros(shape),
 }
-"""The generator of each finite kind but extremes, before its numbers are cast to the type."""
+"""The generators of the finite kinds except extremes; numbers are cast to the type afterwards."""
 
 
 def extreme_values(dtype: DType, *, selection_only: bool) -> Array:
-    """The extremes of a type: its largest numbers, half of them, and the least normal and subnormal ones.
+    """The extremes of a type: its largest numbers, half of them, and the smallest normal and subnormal ones.
 
     For arithmetic, the fourth root of the largest is used instead, so that squares and sums of squares stay finite.
-    Whether `(x * w) * k` overflows depends on the order, which a correct rewrite that only rounds differently may
-    change, such as folding a BatchNormalization into a Conv.
+    Whether `(x * w) * k` overflows depends on the order, and a correct rewrite that only rounds differently may change
+    the order, such as by folding a BatchNormalization into a Conv.
     """
     info = float_info(dtype)
     top, normal, least = (float(n) for n in (info.max, info.smallest_normal, info.smallest_subnormal))
@@ -132,7 +132,7 @@ def extreme_values(dtype: DType, *, selection_only: bool) -> Array:
 
 
 def _with_special_values(normal: Array, values: Array, rng: np.random.Generator) -> Array:
-    """`normal` with some of `values` in its last half, at least one; the first rows do not change."""
+    """`normal` with at least one of `values` in its last half; the first rows do not change."""
     flat: Array = np.array(normal.reshape(-1))
     places = rng.permutation(np.arange(flat.size // 2, flat.size))
     places = places[: max(flat.size // SPECIAL_ONE_IN, min(flat.size, 1))]
@@ -212,7 +212,7 @@ def generate_integers(
 
 
 def generate_extreme_integers(shape: tuple[int, ...], rng: np.random.Generator, limits: Range) -> Array:
-    """Small numbers with the extremes of the type among them."""
+    """Small numbers and the extremes of the type."""
     least, most = limits
     ends = np.array([most, least, most - 1, least + 1, most // 2, most // 2 + 1], _widest_dtype(limits))
     flat = rng.integers(0, min(10, most), prod(shape), endpoint=True, dtype=_widest_dtype(limits))
@@ -230,14 +230,14 @@ def integers_near_points(
 
 
 def nonfinite_floats(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
-    """NaN, infinities, and numbers at which functions change and operands matter to each other."""
+    """NaN, infinities, and numbers at which functions change or at which operands interact."""
     drawn = np.asarray(rng.choice(np.array([*SPECIAL_NUMBERS, np.inf, -np.inf, np.nan]), shape))
     normal = np.asarray(rng.standard_normal(shape))
     return _cast(np.where(np.asarray(rng.uniform(0, 1, shape)) < 0.2, normal, drawn), dtype)
 
 
 def special_integers(shape: Shape, rng: np.random.Generator, limits: Range) -> Array:
-    """Small integers, powers of two and numbers beside these, each element another one."""
+    """Small integers, powers of two and numbers next to these; all elements differ."""
     within = [n for n in SPECIAL_INTEGERS if limits[0] < n <= limits[1]]
     return np.asarray(rng.choice(np.array(within, _widest_dtype(limits)), shape))
 
@@ -255,7 +255,7 @@ def floats_of_all_magnitudes(shape: Shape, dtype: DType, rng: np.random.Generato
 
 
 def floats_with_offsets(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
-    """Floats with a spread of 1 around an offset of each row, or of each channel of more than two axes."""
+    """Floats with a spread of 1 around an offset for each row, or for each channel if there are more than two axes."""
     rows = shape[: min(2, max(len(shape) - 1, 0))]
     offsets = np.asarray(rng.choice(np.array(ROW_OFFSETS), rows)) * rng.choice(np.array([-1.0, 1.0]), rows)
     drawn = np.asarray(rng.standard_normal(shape))
@@ -263,16 +263,16 @@ def floats_with_offsets(shape: Shape, dtype: DType, rng: np.random.Generator) ->
 
 
 def tiny_floats(shape: Shape, dtype: DType, rng: np.random.Generator, variant: int) -> Array:
-    """Floats of both signs within a few powers of two: subnormal, or so small that squares or their squares are 0."""
+    """Floats of both signs within a few powers of two: subnormal, or with squares or fourth powers of 0."""
     least = np.log2(float(float_info(dtype).smallest_subnormal))
     exponents = least * TINY_SHARES[variant % len(TINY_SHARES)] + TINY_BITS * np.asarray(rng.random(shape))
     return to_finite(np.copysign(np.exp2(exponents), rng.standard_normal(shape)), dtype)
 
 
 def sparse_floats(shape: Shape, dtype: DType, rng: np.random.Generator, preferred: Sequence[int] = ()) -> Array:
-    """Floats that are zero but in one channel of each row, which shows the weights of that channel alone.
+    """Floats that are zero except in one channel of each row, which shows the weights of that channel alone.
 
-    Channels are the last axis, or the second of more than two; all are among the `preferred` ones, if there are such.
+    The channels are the last axis, or the second of more than two; only `preferred` ones are used if there are any.
     """
     axis = len(shape) - 1 if len(shape) < 3 or rng.random() < 0.5 else 1
     if axis < 0:
@@ -286,7 +286,7 @@ def sparse_floats(shape: Shape, dtype: DType, rng: np.random.Generator, preferre
 
 
 def one_hot_rows(shape: Shape, rng: np.random.Generator) -> Array:
-    """Bools of which one in each row is true, or one in all."""
+    """Bools with one true element in each row, or one in total."""
     extent = prod(shape) if rng.random() < 0.5 else (shape[-1] if shape else 1)
     rows = prod(shape) // max(extent, 1)
     return np.asarray(np.arange(extent) == rng.integers(max(extent, 1), size=(rows, 1))).reshape(shape)
@@ -307,9 +307,9 @@ def _draw_points(points: Points, shape: Shape, rng: np.random.Generator, limits:
 
 
 def floats_near_constants(points: Points, shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
-    """Floats at some of the points, one step or 1 beside them, and at small multiples.
+    """Floats at some of the points, one step or 1 away from them, and at small multiples.
 
-    Points are at most as large as extremes are in arithmetic, or 256 in 16-bit floats.
+    Points are limited to the extremes used in arithmetic, or to 256 for 16-bit floats.
     """
     limit = max(float(float_info(dtype).max) ** 0.25, MAX_HALF_POINT)
     drawn = _draw_points(points, shape, rng, (-limit, limit))
@@ -323,7 +323,7 @@ def floats_near_constants(points: Points, shape: Shape, dtype: DType, rng: np.ra
 
 
 def integers_near_constants(points: Points, shape: Shape, rng: np.random.Generator, limits: Range) -> Array | None:
-    """Integers at some of the points, 1 and 2 beside them, and at small multiples; None if none are within limits."""
+    """Integers at some of the points, 1 and 2 away, and at small multiples; None if none are within limits."""
     drawn = _draw_points(points, shape, rng, limits)
     if drawn is None:
         return None
@@ -331,14 +331,14 @@ def integers_near_constants(points: Points, shape: Shape, rng: np.random.Generat
 
 
 def integers_of_all_magnitudes(shape: Shape, rng: np.random.Generator, limits: Range) -> Array:
-    """Integers with log-uniform magnitudes, but not the least number, whose quotient by -1 overflows."""
+    """Integers with log-uniform magnitudes, except the lowest number, whose quotient by -1 overflows."""
     magnitude = np.exp2(np.asarray(rng.uniform(0, np.log2(float(limits[1])), shape)))
     signs = rng.choice(np.array([-1.0, 1.0, 1.0] if limits[0] < 0 else [1.0]), shape)
     return clipped_integers(np.trunc(magnitude) * signs, (max(limits[0] + 1, -limits[1]), limits[1]))
 
 
 def adjacent_integers(shape: Shape, rng: np.random.Generator, limits: Range) -> Array:
-    """Integers within 4 of one number, often one that a float of 16 or 32 bits does not hold."""
+    """Integers within 4 of one number, often one that a float of 16 or 32 bits cannot represent."""
     top = float(np.log2(float(limits[1])))
     centre = int(2.0 ** rng.uniform(min(11.0, top / 2), top)) if rng.random() < 0.5 else int(2.0 ** min(24.0, top - 1))
     centre = min(centre, limits[1] - 4) | 1
@@ -347,7 +347,7 @@ def adjacent_integers(shape: Shape, rng: np.random.Generator, limits: Range) -> 
 
 
 def far_indices(shape: Shape, bound: int | None, rng: np.random.Generator, variant: int) -> Array:
-    """Indices into an extent, perhaps an unknown one, that count from the end, or of which some are out of range."""
+    """Indices into an extent, which may be unknown, that count from the end, or some of which are out of range."""
     n = bound or 0
     ranges = ((-2 * n, 2 * n - 1), (-1, n), (-n, n - 1)) if bound is not None else UNKNOWN_INDEX_RANGES
     low, high = ranges[variant % len(ranges)]
@@ -355,7 +355,7 @@ def far_indices(shape: Shape, bound: int | None, rng: np.random.Generator, varia
 
 
 def nearly_equal(a: Array, rng: np.random.Generator) -> Array:
-    """`a` with a part of its elements moved: integers by 1, floats by steps of one size, up to 0.3 %."""
+    """`a` with some elements moved: integers by 1, floats by steps of one size, up to 0.3 %."""
     sides = np.asarray(rng.integers(-1, 1, np.shape(a), endpoint=True))
     if a.dtype.kind in "iu":
         low, high = integer_limits(a.dtype)
@@ -366,7 +366,7 @@ def nearly_equal(a: Array, rng: np.random.Generator) -> Array:
 
 
 def _adjacent_step(dtype: DType, rng: np.random.Generator) -> float:
-    """A relative step between one of the type and the largest one of adjacent floats, log-uniform."""
+    """A log-uniform relative step between that of the type and the largest step of adjacent floats."""
     least = float(float_info(dtype).eps)
     return least * (max(least, MAX_ADJACENT_STEP) / least) ** rng.random()
 
@@ -396,7 +396,7 @@ def index_limits(role: InputRole, sizes: Sizes, limits: Range) -> Range:
 
 
 def _role_range(role: InputRole, kind: str, sizes: Sizes, limits: Range) -> Range:
-    """The least and greatest integer to generate."""
+    """The lowest and highest integer to generate."""
     if role.kind == "index":
         least, top = index_limits(role, sizes, limits)
         if kind == "negative" and least < 0:
@@ -455,7 +455,7 @@ def _axis_permutation(
 
 
 def _split_sizes(total: int, count: int, kind: str, rng: np.random.Generator) -> Array:
-    """Numbers with the sum `total`; equal ones, or all in the last, in some kinds."""
+    """Numbers whose sum is `total`; for some kinds they are equal, or all but the last are zero."""
     if kind == "zeros":
         return np.array([0] * (count - 1) + [total])
     if kind == MIXED and total % count == 0:
@@ -466,7 +466,7 @@ def _split_sizes(total: int, count: int, kind: str, rng: np.random.Generator) ->
 
 
 def _reshape_target(dims: list[int], count: int, kind: str, rng: np.random.Generator) -> Array:
-    """Extents with as many elements as `dims`; with a -1, or all copied, in some kinds."""
+    """Extents with as many elements as `dims`; for some kinds, one is -1 or all are copied."""
     if kind == "zeros" and count == len(dims):
         return np.zeros(count, np.int64)  # 0 copies a dim
     found, total, divisor = np.ones(count, np.int64), prod(dims), 2
@@ -481,7 +481,7 @@ def _reshape_target(dims: list[int], count: int, kind: str, rng: np.random.Gener
 
 
 def _broadcast_target(dims: list[int], count: int, kind: str, rng: np.random.Generator) -> Array:
-    """A shape that broadcasts with `dims`: 1 or the same extent, and up to 3 where that is 1."""
+    """A shape that broadcasts with `dims`: 1 or the same extent, or up to 3 where the extent is 1."""
     aligned = ([1] * count + dims)[-count:] if count else []
     free = {"zeros": (1, 1), MIXED: (2, 3)}.get(kind, (1, 2))
     own = [d if kind == MIXED else rng.choice([1, d]) for d in aligned]

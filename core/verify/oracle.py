@@ -63,9 +63,9 @@ from .verification_spec import VerificationSpec
 
 MIN_SEGMENTED_SECONDS = 1.0  # of work for runs of an original in segments, after which it gets no further inputs,
 MAX_SEGMENTED_RUNS = 1.5  # and this number of times the work of its first run
-SEGMENTED_REGION_SETS = 2  # input sets on which its changed regions are compared
-MAX_SEGMENTED_GROWTH = 4  # its inputs have at most this number of times the elements of its first
-MAX_COMBINED_CRASHES = 3  # of the original, before combined input sets are given up
+SEGMENTED_REGION_SETS = 2  # input sets on which the changed regions of such an original are compared
+MAX_SEGMENTED_GROWTH = 4  # its inputs have at most this many times the elements of its first input set
+MAX_COMBINED_CRASHES = 3  # of the original, before no further combined input sets are tried
 COMPARISON_SECONDS = MappingProxyType({"quick": 60.0, "default": 1800.0, "thorough": inf})
 """The seconds of a search for inputs, and of a comparison, by effort, after which further input sets are left out."""
 SEARCH_SHARE, COMPARISON_SHARE = 0.4, 0.5
@@ -81,11 +81,11 @@ UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not h
 
 @dataclass(slots=True)
 class _Comparisons:
-    """The input sets on which outputs were compared, and the worst differences, by whether the inputs are finite.
+    """The input sets on which outputs were compared, and the worst differences, for finite and other inputs.
 
-    `sizes` by symbolic dim. `elements` has the only element so far of each output on finite inputs,
-    unless it is among `varied`. A condition of the model excuses the differences of outputs on `excused_sets`, given by
-    their identities; the first one of each output is noted.
+    `sizes` are by symbolic dim. `elements` has the only element so far of each output on finite inputs, unless the
+    output is in `varied`. A condition of the model excuses the differences of outputs on `excused_sets`, which are
+    identities of input sets; the first excuse for each output is noted.
     """
 
     notes: list[str]
@@ -121,7 +121,7 @@ class _Comparisons:
             self.notes.append(f"{name} differs on {input_set}, which a condition of the model permits: {reason}")
 
     def constant_outputs(self) -> Iterator[str]:
-        """Notes on the outputs that had one element alone on several finite input sets."""
+        """Notes on outputs whose elements were all equal on several finite input sets."""
         if len(self.labels[True]) > 1:
             for name, element in self.elements.items():
                 if name not in self.varied:
@@ -130,7 +130,7 @@ class _Comparisons:
 
 
 class Oracle:
-    """The runs of the original, and the comparison with them.
+    """The runs of the original, and comparisons with them.
 
     Given input sets are used unchanged; otherwise they are generated, around `boundaries` too. If there are random
     outputs, random ops get seeds, and outputs of those that take none are compared by type and rank only. Each run of a
@@ -204,7 +204,7 @@ class Oracle:
         self._require_repeatable()
 
     def _run_given(self) -> None:
-        """Run the original on the given inputs, as many as there is time for. Raises ModelError if it does not run."""
+        """Run the original on as many given inputs as there is time for. Raises ModelError if it does not run."""
         given = self.spec.given_inputs
         for n, input_set in enumerate(given):
             if n and self._search_budget.left() <= 0:
@@ -219,7 +219,7 @@ class Oracle:
                 raise ModelError(f"the original does not run on the {input_set}: {e}") from e
 
     def __getstate__(self) -> dict[str, Any]:
-        """All attributes but sessions, which are opened again, and what is computed with them."""
+        """All attributes except sessions, which are opened again, and what is computed with them."""
         computed = {name for name, member in vars(type(self)).items() if isinstance(member, cached_property)}
         return {name: value for name, value in vars(self).items() if name not in computed} | {"_latest": None}
 
@@ -242,7 +242,7 @@ class Oracle:
         return Sensitivity(lambda: self._split, self._original, self.output_names, self.runs[0], budget)
 
     def _take_runs(self, runs: Iterator[ReferenceRun]) -> None:
-        """Take all runs; of a model in segments, as many as end before its runs have taken long."""
+        """Use all runs; for a model in segments, only those that end before its runs have taken too long."""
         spent, most = 0.0, 0.0
         for run in self._in_time(runs):
             self.runs.append(run)
@@ -256,7 +256,7 @@ class Oracle:
             raise UnverifiableError(f"the original did not end within {round(limit, 1):g} s on any of the inputs tried")
 
     def _in_time(self, runs: Iterator[ReferenceRun]) -> Iterator[ReferenceRun]:
-        """The runs until there is no time left, which is noted."""
+        """Yield the runs until no time is left, which is noted."""
         try:
             yield from runs
         except OutOfTime:
@@ -264,14 +264,14 @@ class Oracle:
             self.notes.append(f"further inputs were skipped: runs of the original took {limit:g} s")
 
     def check(self, model: Loadable, options: ComparisonOptions = USUAL) -> Verdict:
-        """Compare `model` with the original, see `compare`. Raises VerificationError."""
+        """Compare `model` with the original like `compare`. Raises VerificationError for a difference."""
         verdict = self.compare(model, options)
         if verdict.failure is not None:
             raise MismatchError(verdict.failure)
         return verdict
 
     def leave_out(self, input_set: InputSet, reason: str) -> None:
-        """Compare on an input set no more, for a reason. Raises UnverifiableError if it is the only one."""
+        """Skip an input set from now on, for a reason. Raises UnverifiableError if it is the only one."""
         self.notes.append(f"{reason} on {input_set}, which were skipped")
         self._crashed[input_set.content()] = reason
         self.runs = [r for r in self.runs if r.input_set is not input_set]
@@ -285,10 +285,10 @@ class Oracle:
         *,
         backend: Backend | None = None,
     ) -> Verdict:
-        """Compare `model` with the original up to the first input set on which it fails, finite ones first.
+        """Compare `model` with the original up to the first input set on which it fails, starting with finite ones.
 
-        `backend` runs `model` instead of the backend of the original; as it has its own process, which may crash, sizes
-        of 0 are tried for all operators. If regions are compared, they are the ops of `model` there.
+        `backend` runs `model` instead of the backend of the original. As it has its own process, which may crash, sizes
+        of 0 are tried for all operators. If regions are compared, each op of `model` is a region there.
         """
         original, spec = self._original, self.spec
         count, notes = 0, list(self.notes)
@@ -340,7 +340,7 @@ class Oracle:
         failure = tried.failure
         if failure is None and spec.uses_half and not options.compare_regions and self._segment_memory is None:
             failure = self._overflow_of_rounded_ops(model, chosen)
-        del derived, compare_on  # its memory
+        del derived, compare_on  # free its memory
         is_comparable = backend is None if failure is None else failure.difference is not None
         if options.compare_regions and self._segment_memory is None and is_comparable:
             shown_by = None if failure is None else failure.input_set
@@ -363,7 +363,7 @@ class Oracle:
         compare_on: Callable[[ReferenceRun], Mismatch | None],
         tried: _Comparisons,
     ) -> None:
-        """Compare on the input sets of the runs, finite ones first, up to a failure or the end of the time.
+        """Compare on the input sets of the runs, starting with finite ones, until a failure or the end of the time.
 
         Raises UnverifiableError if there is too little memory for each of them.
         """
@@ -392,9 +392,9 @@ class Oracle:
         return tuple(c for c in read_conditions(split_model(model).message) if c not in own)
 
     def _changed_regions(self, model: Loadable, backend: Backend | None = None) -> ChangedRegions | None:
-        """The changed regions; None where the session does not tell them, or outputs are random or depend on runs.
+        """The changed regions; None if they cannot be determined, or if outputs are random or depend on earlier runs.
 
-        With a `backend`, the ops of `model` there.
+        With a `backend`, each op of `model` there is a region.
         """
         session = self._original.session
         is_local = isinstance(session, LoadedModel | SegmentedRuntime)
@@ -408,7 +408,7 @@ class Oracle:
         return ChangedRegions(self._original_values, rewritten, load, self._original.timeout, known=shared)
 
     def _affordable(self, model: Loadable, input_sets: list[InputSet], notes: list[str]) -> Sequence[InputSet]:
-        """The input sets on which regions are compared, the first of each kind first, as many as the work allows."""
+        """As many input sets for comparing regions as the work allows; the first set of each kind comes first."""
         cut_points = len(self._compared_values(model)[1].cut_points)
         by_turn = _by_turn(input_sets)
         seconds = (self._costs.seconds(sizes_of(i, self.spec.inputs)) for i in by_turn)
@@ -424,15 +424,15 @@ class Oracle:
         return kept
 
     def _runs_on(self, input_sets: Collection[InputSet] | None) -> list[ReferenceRun]:
-        """The runs on these input sets, or all."""
+        """The runs on these input sets, or all runs."""
         return [r for r in self.runs if input_sets is None or any(r.input_set is d for d in input_sets)]
 
     def first_wrong_op(
         self, backend: Backend, input_sets: Collection[InputSet], after: str, most: int
     ) -> tuple[RegionDifference | None, list[str]]:
-        """The first op after the op of a value that is wrong in another backend on the original's values; and notes.
+        """Find the first wrong op after that of a value, in another backend on the original's values; and notes.
 
-        At most so many ops are loaded together.
+        At most `most` ops are loaded together.
         """
         changed = self._changed_regions(self._model, backend)
         usual = [s for s in input_sets if _is_usual(s)]
@@ -493,7 +493,7 @@ class Oracle:
         return ValueGraph.of(self._split)
 
     def add_runs_near(self, model: Loadable, *, finds_limits: bool = True) -> None:
-        """Add runs where `model` may differ: at other extents, near constants that no model before it has."""
+        """Add runs on which `model` may differ: at other extents, near constants that no earlier model has."""
         if self.spec.given_inputs:
             return
         changes = ModelChanges.of(self._original_values, *self._compared_values(model))
@@ -534,11 +534,11 @@ class Oracle:
         unseeded: Collection[str],
         options: ComparisonOptions,
     ) -> Mismatch | None:
-        """Compare the outputs of `session` with a run of the original; update the differences and notes so far.
+        """Compare the outputs of `session` with a run of the original, and update the differences and notes so far.
 
         Elements may be finite where they are not in the original if that is because changed regions saturate less.
-        `truth` gives the outputs of the model in float64. `conditions` of the model excuse numbers that are not finite,
-        but not on given inputs.
+        `truth` returns the outputs of the model in float64. `conditions` of the model excuse numbers that are not
+        finite, except on given inputs.
         """
         input_set, exact, notes = run.input_set, options.exact, tried.notes
         worst = tried.worst[input_set.is_finite]
@@ -587,9 +587,9 @@ class Oracle:
         return None
 
     def _overflow_of_rounded_ops(self, model: Loadable, runs: Sequence[ReferenceRun]) -> Mismatch | None:
-        """An output of `model` that overflows, as the original's does not, where 16-bit ops round their results.
+        """An output of `model` that overflows, unlike the original's, when 16-bit ops round their results.
 
-        As many input sets are tried as the work allows, the first of each kind first.
+        As many input sets are tried as the work allows; the first set of each kind comes first.
         """
         split, spent = split_model(model), 0.0
         by_set = {id(r.input_set): r for r in runs}
@@ -605,9 +605,9 @@ class Oracle:
         return None
 
     def _permitted(self, run: ReferenceRun, name: str, got: Any) -> Any:
-        """An output with what is expected where a condition permits another value.
+        """An output with the expected elements wherever a condition permits other values.
 
-        That is on NaN and infinite inputs, and where the original is not finite.
+        A condition permits other values on NaN and infinite inputs, and where the original is not finite.
         """
         expected = run.outputs[name]
         if not run.input_set.is_finite:
@@ -625,7 +625,7 @@ class Oracle:
         *,
         exact: bool,
     ) -> bool:
-        """Whether an output differs by rounding: all changed regions are right, and it is the same in float64."""
+        """Whether an output differs only by rounding: all changed regions are right, and it is the same in float64."""
         input_set = run.input_set
         if not changed.is_right_on(input_set) or not changed.may_round(name, input_set, exact=exact):
             return False
@@ -634,14 +634,14 @@ class Oracle:
             return False
         is_alike = input_set.is_finite and _is_finite_alike(cast("Array", expected), cast("Array", got))
         if changed.load_rewritten is not None and not is_alike:
-            return False  # float64 is that of one model, in which nothing else is to be explained
+            return False  # float64 describes only one model, in which nothing else needs an explanation
         try:
             truths = self._sensitivity.truth(run)[name], truth(run)[name]
             rounds_on_purpose = self._sensitivity.is_typically_far_from_float64(name)
         except EvaluationError:
             return False
         values = cast("Array", expected), cast("Array", got)
-        if changed.saturate_on(input_set):  # neither of them is what ONNX defines
+        if changed.saturate_on(input_set):  # neither value is what ONNX defines
             values = tuple(np.asarray(t).astype(v.dtype) for t, v in zip(truths, values, strict=True))
         return differ_by_rounding(
             values,
@@ -653,7 +653,7 @@ class Oracle:
         )
 
     def _untrue_declaration(self, name: str, value: Any) -> str:
-        """Words on the declared shape of an output that a value of the original contradicts; none if it agrees."""
+        """A text saying that a value of the original contradicts the declared shape of an output; "" if it does not."""
         shape = self._declared_shapes.get(name)
         if shape is None or not isinstance(value, np.ndarray):
             return ""
@@ -669,7 +669,7 @@ class Oracle:
         return {o.name: declared_shape(o.type.tensor_type) for o in self._split.message.graph.output}
 
     def _results(self, session: SeededSession, run: ReferenceRun) -> list[Any] | Mismatch:
-        """The outputs of a rewritten model, or its failure. Raises MemoryExhausted where values are large."""
+        """The outputs of a rewritten model, or its failure. Raises MemoryExhausted if values are large."""
         try:
             with call_facts(model=REWRITTEN):
                 return session.run(self.output_names, run.input_set.feeds)
@@ -679,7 +679,7 @@ class Oracle:
             return Mismatch("", str(e), run.input_set, None)
 
     def _is_large(self, run: ReferenceRun) -> bool:
-        """Whether what the original reads and writes is a large share of the memory."""
+        """Whether what the original reads and writes takes a large share of the memory."""
         values = (*run.input_set.feeds.values(), *run.outputs.values())
         most = self.spec.memory or default_memory()
         return LARGE_VALUES_DIVISOR * sum(np.asarray(v).nbytes for v in values) > most
@@ -719,7 +719,7 @@ class Oracle:
         return dict(zip(self.output_names, results, strict=True))
 
     def _require_repeatable(self) -> None:
-        """Raise UnverifiableError if an original with operators that ONNX does not define gives other outputs again."""
+        """Raise UnverifiableError if an original with operators unknown to ONNX is not repeatable."""
         foreign = {o for o in used_operators(self._split.message.graph) if is_foreign(o[0])}
         if not foreign or self.spec.random_outputs or self.spec.stateful:
             return
@@ -760,7 +760,7 @@ def _loaded(
 
 
 def _by_turn(input_sets: Sequence[InputSet]) -> list[InputSet]:
-    """The input sets, the first of each kind first."""
+    """The input sets; the first set of each kind comes first."""
     seen = Counter[str]()
     ordered: list[tuple[int, InputSet]] = []
     for input_set in input_sets:
@@ -770,7 +770,7 @@ def _by_turn(input_sets: Sequence[InputSet]) -> list[InputSet]:
 
 
 def _is_usual(input_set: InputSet) -> bool:
-    """Whether regions are compared on it: it is finite and has no size of 0."""
+    """Whether regions are compared on an input set: it is finite and has no size of 0."""
     return input_set.is_finite and 0 not in input_set.sizes.values()
 
 

@@ -1,4 +1,4 @@
-"""An oracle in a worker process, where a crash, a hang or a lack of memory of onnxruntime ends nothing else."""
+"""An oracle in a worker process, so that a crash, a hang or a lack of memory of onnxruntime affects nothing else."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ from .verdict import Mismatch, Verdict
 from .verification_spec import VerificationSpec
 
 if TYPE_CHECKING:
-    from .oracle_worker import OracleWorker  # which only its process needs
+    from .oracle_worker import OracleWorker  # only the worker process needs it
 
 A = TypeVar("A")
 R = TypeVar("R")
 Method = Callable[[Path, Packed[A]], Packed[R]]
-"""A method of the worker, as it is called from here."""
+"""A method of the worker, as called from the parent."""
 MAX_FIRST_CRASHES = 3  # of the original, on the inputs that are tried first
-MAX_OPS_TOGETHER = 16  # of the ops that another engine loads at once
+MAX_OPS_TOGETHER = 16  # ops that another engine loads at once
 MAX_CRASHES = 8  # of the original, on all inputs
-CALL_TICK = 0.1  # seconds between looks at the current call, which is ended at the second look after its limit
-EXIT_CODES = frozenset({0, 1})  # of a Python process that ends by itself, or with a traceback
+CALL_TICK = 0.1  # seconds between checks of the current call, which is ended at the second check after its limit
+EXIT_CODES = frozenset({0, 1})  # exit codes of a Python process that ends normally, or with a traceback
 
 
 class WrongOp(Struct, frozen=True):
@@ -68,11 +68,11 @@ class WrongOps(Struct, frozen=True):
 
 
 class OracleProcess:
-    """An `Oracle` in a worker process, which is replaced by one in the same state if it ends.
+    """An `Oracle` in a worker process; if the process ends, a new one continues in the same state.
 
-    `label` names the original in errors; `report` is called for each run of a model, with a function that describes it.
-    Use it as a context manager. The process runs the original while the caller does other things; `wait`, and all that
-    needs its runs, waits for them.
+    `label` names the original in errors. `report` is called for each run of a model, with a function that describes it.
+    Use it as a context manager. The process runs the original while the caller does other things; `wait`, and
+    everything that needs its runs, waits for them.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class OracleProcess:
         self.close()
 
     def close(self) -> None:
-        """Remove all files, and give back the process."""
+        """Remove all files, and return the process to the pool."""
         if self._worker.is_alive and not self._worker.is_busy:
             self._worker.begin(self._remote.close)
             worker_pool().give_back(self._worker)
@@ -115,9 +115,9 @@ class OracleProcess:
         self._scratch.remove()
 
     def wait(self) -> Self:
-        """Wait until the original ran; on a failure, close this.
+        """Wait until the original has run; on a failure, close this.
 
-        Raises UnverifiableError and ModelError as an Oracle does, and UnverifiableError if the original crashes or does
+        Raises UnverifiableError and ModelError like an Oracle, and UnverifiableError if the original crashes or does
         not end.
         """
         try:
@@ -129,7 +129,7 @@ class OracleProcess:
 
     @property
     def is_open(self) -> bool:
-        """Whether it was waited for."""
+        """Whether `wait` has returned."""
         return self._is_open
 
     @property
@@ -159,10 +159,10 @@ class OracleProcess:
         *,
         config: SessionConfig | None = None,
     ) -> Verdict:
-        """Compare `model` with the original, as an `Oracle` does; in a session of another `config` if given.
+        """Compare `model` with the original like an `Oracle`; in a session with another `config` if given.
 
-        A crash of the rewritten model is a mismatch. Input sets on which the original crashes are left out afterwards;
-        changed regions are not compared if one of them crashes alone, which the whole model need not do.
+        A crash of the rewritten model is a mismatch. Input sets on which the original crashes are skipped afterwards.
+        Changed regions are not compared if one of them crashes when run alone, because the whole model may run.
         """
         self.wait()
         sets = options.input_sets
@@ -198,7 +198,7 @@ class OracleProcess:
                     )
 
     def wrong_ops(self, config: SessionConfig, input_sets: Sequence[InputSet], most: int) -> WrongOps:
-        """The ops of the original that are wrong, or crash, alone in the engine of a `config`; at most so many.
+        """Up to `most` ops of the original that are wrong, or crash, when run alone in the engine of a `config`.
 
         They get the values of the original on input sets. Raises UnverifiableError.
         """
@@ -213,7 +213,7 @@ class OracleProcess:
                 self._restore()
                 if not points:
                     raise UnverifiableError(f"{self.label}: {reason} as its ops are compared") from e
-                if len(points) > 1:  # one of them
+                if len(points) > 1:  # one of these ops ends the process
                     together = 1
                     continue
                 found.append(WrongOp(points[0], reason, ""))
@@ -227,7 +227,7 @@ class OracleProcess:
         return WrongOps(found, list(notes))
 
     def _mismatch(self, end: WorkerExit, config: SessionConfig | None) -> Mismatch | None:
-        """The mismatch that the end of the process in a comparison is; None if that has to be made again."""
+        """The mismatch implied by the end of the process in a comparison; None if that must be repeated."""
         call, counts = _call(end), self._is_fresh
         is_of_engine = config is not None and call.get("model") == REWRITTEN
         reason = end.describe(runtime_name(config.engine_name) if is_of_engine and config else runtime_name())
@@ -259,7 +259,7 @@ class OracleProcess:
         self._begin(self._remote.open, arguments)
 
     def _wait(self) -> None:
-        """Wait until the oracle is open; open it again without the inputs on which the original crashes."""
+        """Wait until the oracle is open; reopen it without the inputs on which the original crashes."""
         crashed: list[tuple[InputSet, str]] = []
         while not self._is_open:
             self._is_open = True
@@ -273,7 +273,7 @@ class OracleProcess:
             except MemoryExhausted as e:
                 if self._is_fresh:
                     raise UnverifiableError(f"{self.label}: {e}; {MORE_MEMORY}") from e
-                self._worker.terminate()  # which holds memory of other models
+                self._worker.terminate()  # it holds memory of other models
                 self._is_fresh = True
                 self._begin_to_open(replace(self._arguments, crashed=crashed))
             except (ModelError, UnverifiableError) as e:
@@ -282,9 +282,9 @@ class OracleProcess:
                 raise
 
     def _record_crash(self, end: WorkerExit, crashed: list[tuple[InputSet, str]]) -> None:
-        """Add the run in which the process ended, or for a crash between runs the last one, which may be the reason.
+        """Add the run in which the process ended; for a crash between runs, the last run, which may be the reason.
 
-        Raises UnverifiableError if there was none, or after too many.
+        Raises UnverifiableError if there was none, or after too many crashes.
         """
         reason, call = end.describe(runtime_name()), _call(end)
         run = call if "runs_before" in call else end.progress.get("after") if end.code is not None else None
@@ -309,17 +309,17 @@ class OracleProcess:
         return self._worker.call()
 
     def _request(self, method: Method[A, R], argument: A) -> R:
-        """The result of a method of the worker. Raises WorkerExit, and what the method raises."""
+        """Call a method of the worker. Raises WorkerExit, and what the method raises."""
         self._begin(method, argument)
         return self._end()
 
     def _begin(self, method: Method[A, R], argument: A) -> None:
-        """Let the worker begin with a method."""
+        """Start a method of the worker."""
         self._exchange.calls.create()
         self._worker.begin(method, self._folder, self._exchange.pack(argument))
 
     def _end(self) -> Any:
-        """The result of the method that began."""
+        """The result of the method that was started."""
         late = Event()
 
         def watch_call() -> None:
@@ -342,12 +342,12 @@ class OracleProcess:
         return self._exchange.unpack(result)
 
     def _file(self, model: Loadable) -> Path | SplitFile:
-        """The file of a model; one in memory is written."""
+        """The file of a model; a model in memory is written to one."""
         return file_of(model, self._folder / f"model-{next(self._numbers)}.onnx")
 
     @contextmanager
     def _file_of(self, model: Loadable) -> Generator[Path | SplitFile]:
-        """The file of a model, which is removed at the end if the model was in memory."""
+        """The file of a model; if the model was in memory, the file is removed at the end."""
         file = self._file(model)
         try:
             yield file
@@ -362,12 +362,12 @@ class OracleProcess:
 
 
 def _call(end: WorkerExit) -> Mapping[str, Any]:
-    """The facts about the call of a backend in which the process ended; empty if there was none."""
+    """Facts about the backend call during which the process ended; empty if there was none."""
     return end.progress.get("facts") or {}
 
 
 def _call_text(call: Mapping[str, Any]) -> str:
-    """The place of a call among others."""
+    """The position of a call among others."""
     if call.get("model") == CHANGED_REGION:
         return "changed regions"
     if "place" in call:

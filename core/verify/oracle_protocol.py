@@ -1,4 +1,4 @@
-"""Arguments and results of the worker of an oracle; each input set is in a file of its own."""
+"""Arguments and results of the worker of an oracle; each input set has a file of its own."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ T = TypeVar("T")
 CrashedInputs = Sequence[tuple[InputSet, str]]
 """The input sets on which runs of the original ended its process, with the reasons."""
 REWRITTEN = "rewritten"
-"""The model of the calls whose failures are those of the rewritten model."""
+"""The model of calls whose failures are failures of the rewritten model."""
 CHANGED_REGION = "changed region"
-"""The model of calls whose crashes and hangs say nothing about either model."""
+"""The model of calls whose crashes and hangs imply nothing about either model."""
 
 
 class OracleArguments(Struct, frozen=True):
-    """The arguments of an oracle; with `state`, a file with the state of an earlier one, it is that one again.
+    """The arguments of an oracle; with `state`, a file with the state of an earlier one, that oracle is restored.
 
     `deadline`: of the command, and `wanted_end`, by which it is to end, in seconds of `time.monotonic`.
     """
@@ -58,7 +58,7 @@ class OracleFacts(Struct, frozen=True):
 
 
 class ComparisonRequest(Struct, frozen=True):
-    """The arguments of a comparison: `config` of onnxruntime for `model`, None for the original's."""
+    """The arguments of a comparison; `config` is the onnxruntime configuration for `model`, None for the original's."""
 
     model: Path | SplitFile
     options: ComparisonOptions
@@ -66,7 +66,7 @@ class ComparisonRequest(Struct, frozen=True):
 
 
 class WrongOpRequest(Struct, frozen=True):
-    """The arguments of a search for an op that is wrong in the engine of a `config`, as `Oracle.first_wrong_op` has."""
+    """The arguments of a search for an op that is wrong in the engine of a `config`, see `Oracle.first_wrong_op`."""
 
     config: SessionConfig
     input_sets: list[InputSet]
@@ -82,7 +82,7 @@ class Packed(Struct, Generic[T], frozen=True):
 
 @dataclass(slots=True)
 class OracleExchange:
-    """The files in `folder`. Both processes have the same input sets by number; their feeds are read when needed."""
+    """The files in `folder`. Both processes number the input sets equally; feeds are read when they are needed."""
 
     folder: Path
     calls: CallFile = field(init=False)
@@ -97,21 +97,21 @@ class OracleExchange:
 
     @property
     def count(self) -> int:
-        """The number of input sets that are known here."""
+        """The number of input sets that this process knows."""
         return len(self._input_sets)
 
     def pack(self, value: T) -> Packed[T]:
-        """A value for the other process."""
+        """Pack a value for the other process."""
         stream = BytesIO()
         _Pickler(self, stream).dump(value)
         return Packed(stream.getvalue())
 
     def unpack(self, packed: Packed[T]) -> T:
-        """A value of the other process."""
+        """Unpack a value from the other process."""
         return _Unpickler(self, BytesIO(packed.data)).load()
 
     def write(self, value: object, name: str) -> str:
-        """Write a value to a file, for a process to come; returns the name."""
+        """Write a value to a file for a later process; returns the name of the file."""
         (self.folder / name).write_bytes(self.pack(value).data)
         return name
 
@@ -134,7 +134,7 @@ class OracleExchange:
         return self._numbers[id(input_set)]
 
     def input_set(self, number: int) -> InputSet:
-        """The input set of that number."""
+        """The input set with that number."""
         if number not in self._input_sets:
             with self._path(number).open("rb") as f:
                 header: InputSet = pickle.load(f)  # noqa: S301 - from a process of our own, in a private folder
@@ -170,12 +170,12 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads such pickles."""
+    """Reads pickles of `_Pickler`."""
 
     def __init__(self, exchange: OracleExchange, file: BinaryIO) -> None:
         super().__init__(file)
         self._exchange = exchange
 
     def persistent_load(self, pid: Any, /) -> Any:
-        """The input set of a number."""
+        """The input set with a number."""
         return self._exchange.input_set(pid)

@@ -1,4 +1,4 @@
-"""Start of the worker of an oracle before it is needed, with few imports."""
+"""Starts the worker of an oracle before it is needed, with few imports."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ ORACLE_WORKER = module_command(__name__)
 
 
 def start_oracle_worker() -> None:
-    """Start a process that imports onnxruntime and all else while this one does other things.
+    """Start a process that imports onnxruntime and everything else while this process does other things.
 
-    Until an oracle takes it, it evaluates constants.
+    It evaluates constants until an oracle uses it.
     """
     worker_pool().start(ORACLE_WORKER, also=EVALUATION_WORKER)
 
 
 def main() -> None:
-    """Import the worker, and run it."""
+    """Import the worker and run it."""
     collect_seldom()
     from .oracle_worker import main as run_worker  # noqa: PLC0415 - what takes long
 

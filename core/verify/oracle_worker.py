@@ -28,7 +28,7 @@ from .regions.shared_values import RegionDifference
 from .verdict import Verdict
 
 IDLE_SECONDS = 60.0  # without an oracle
-MAX_IDLE_BYTES = 512 << 20  # of memory without an oracle; a process that has more ends
+MAX_IDLE_BYTES = 512 << 20  # of memory without an oracle; a process that holds more ends
 
 
 A = TypeVar("A")
@@ -58,9 +58,9 @@ def exchanged(
 
 @dataclass(slots=True)
 class OracleWorker(EvaluationWorker):
-    """The oracle of this process, if there is one, and the files in which its parent has input sets.
+    """The oracle of this process, if there is one, and the files in which its parent stores input sets.
 
-    Without one, the process evaluates constants.
+    Without an oracle, the process evaluates constants.
     """
 
     exchange: OracleExchange | None = None
@@ -72,10 +72,10 @@ class OracleWorker(EvaluationWorker):
 
     @exchanged
     def open(self, arguments: OracleArguments) -> OracleFacts:
-        """Make the oracle, or restore it."""
+        """Create the oracle, or restore it."""
         assert self.exchange is not None
         self._first = self._first or allocated_memory()
-        held = allocated_memory() - self._first  # for earlier models, and not given back to the system
+        held = allocated_memory() - self._first  # memory of earlier models that was not returned to the system
         limit_memory(None if arguments.spec.memory is None else arguments.spec.memory + max(0, held))
         self._last_run = None
         if arguments.state:
@@ -102,14 +102,14 @@ class OracleWorker(EvaluationWorker):
 
     @exchanged
     def first_wrong_op(self, request: WrongOpRequest) -> tuple[RegionDifference | None, list[str]]:
-        """The first op after the op of a value that is wrong in another engine; and notes."""
+        """Find the first wrong op after that of a value in another engine. Also returns notes."""
         assert self.oracle is not None
         backend = partial(LoadedModel, config=request.config)
         return self.oracle.first_wrong_op(backend, request.input_sets, request.after, request.most)
 
     @exchanged
     def leave_out(self, arguments: tuple[InputSet, str]) -> OracleFacts:
-        """Use an input set no more, for a reason."""
+        """Skip an input set from now on, for a reason."""
         assert self.oracle is not None
         self.oracle.leave_out(*arguments)
         return self._facts()
@@ -132,7 +132,7 @@ class OracleWorker(EvaluationWorker):
         return OracleFacts(o.backend, o.output_names, o.notes, input_sets, self._state)
 
     def monitor(self, facts: Facts | None, limit: float | None) -> None:
-        """Record a call of a backend, or with None its end, for the parent."""
+        """Record a backend call, or with None its end, for the parent."""
         assert self.exchange is not None
         if facts is None:
             self.exchange.calls.end(self._last_run)
@@ -144,7 +144,7 @@ class OracleWorker(EvaluationWorker):
         self.exchange.calls.begin(call, limit, self._last_run)
 
     def close(self) -> None:
-        """Free the memory of the oracle, or end if that is not enough."""
+        """Free the memory of the oracle, or end the process if that is not enough."""
         self.oracle, self.exchange, self._state = None, None, ""
         limit_memory(None)
         if self._has_much_memory():
@@ -158,13 +158,13 @@ class OracleWorker(EvaluationWorker):
         return psutil.Process().memory_info().rss > MAX_IDLE_BYTES
 
     def remove_folder(self) -> None:
-        """Remove the files, in place of a parent that was killed."""
+        """Remove the files if the parent was killed."""
         if self.exchange is not None:
             shutil.rmtree(self.exchange.folder, ignore_errors=True)
 
 
 def _system_error(error: MemoryError | OSError) -> PassesError:
-    """The error for a lack of memory, or for a file that cannot be used, as one that was removed."""
+    """The error for a lack of memory, or for a file that cannot be used, such as a removed one."""
     if isinstance(error, MemoryError) or error.errno == ENOMEM:
         return MemoryExhausted(f"verification {OUT_OF_MEMORY}")
     return ModelError(f"verification cannot use {error.filename or 'a file'}: {error.strerror}")

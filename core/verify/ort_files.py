@@ -1,4 +1,4 @@
-"""Files in onnxruntime's own format: made of models by onnxruntime, and compared with these."""
+"""Files in onnxruntime's own format: onnxruntime converts models to them, and they are compared with the models."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ..ort.sessions import AS_USERS_RUN
 from .output_comparison import compare_bits
 
 HOST_OPTIMIZERS = ("NchwcTransformer",)
-"""Optimizers of onnxruntime whose results not all processors run. Its own converter leaves them out, too."""
+"""Optimizers of onnxruntime whose results do not run on all processors. Its own converter excludes them, too."""
 PORTABLE = replace(AS_USERS_RUN, disabled_optimizers=HOST_OPTIMIZERS)
-"""The session whose optimized model is written."""
+"""The session configuration whose optimized model is written."""
 
 
 def is_ort_place(publication: Publication) -> bool:
-    """Whether the model of a publication is written in onnxruntime's own format, as the name of its file says."""
+    """Whether a publication is written in onnxruntime's own format, according to the name of its file."""
     return publication.model is not None and publication.model.target.suffix == SUFFIX
 
 
@@ -38,7 +38,7 @@ def write_ort(model: Path, place: Path) -> None:
 
 
 def different_bits(model: Loadable, file: Path, outputs: Sequence[str], feeds: Iterable[Mapping[str, Any]]) -> str:
-    """The first difference of a file from the session that wrote it, in words; "" if there is none."""
+    """The first difference between a file and the session that wrote it, as text; "" if there is none."""
     with RemoteBackend(PORTABLE) as backend, RemoteBackend(replace(AS_USERS_RUN, model_file=str(file))) as other:
         sessions = backend(model), other(model)
         for given in feeds:

@@ -14,7 +14,7 @@ from .verdict import OutputDifference
 
 Array = np.ndarray[Any, Any]
 
-# The largest error of a float output, as a share of its largest magnitude, by type.
+# The largest error of a float output, as a fraction of its largest magnitude, by type.
 MAX_TOLERANCE = {
     "float64": 1e-9,
     "float32": 1e-4,
@@ -26,14 +26,14 @@ MAX_TOLERANCE = {
 MAX_TOLERANCE_8_BIT = 0.25  # 8-bit and smaller floats
 MIN_TOLERANCE_EPSILONS = 16  # epsilons of the largest magnitude: differences that perturbed inputs do not show
 MIN_NOISE_SAMPLE = 16  # elements, under several perturbations each
-RARE_ONE_IN = 100  # one element in so many may be excused for another one that jumps
+RARE_ONE_IN = 100  # one element in this many may be excused because another one jumps
 MAX_COPIED_BYTES = 1 << 16  # of an output whose bytes are compared first
 NO_DIFFERENCE = OutputDifference()
 MIN_TOLERANCE_EPSILONS_16_BIT = 4  # the same for 16-bit floats
 
 
 def compare_bits(a: Array, b: Array) -> OutputDifference:
-    """Compare bit for bit; NaNs of any payload are equal, zeros must agree in sign."""
+    """Compare bit for bit; NaNs with any payload are equal, zeros must have the same sign."""
     x, y = to_64_bit(a), to_64_bit(b)
     signs = (np.signbit(x.real) == np.signbit(y.real)) & (np.signbit(x.imag) == np.signbit(y.imag))
     same = (np.isnan(x) & np.isnan(y)) | ((x == y) & signs)
@@ -50,8 +50,8 @@ def compare_bits(a: Array, b: Array) -> OutputDifference:
 def compare_floats(a: Array, b: Array, noise: Noise) -> OutputDifference:
     """Compare elements, which must be finite, infinite or NaN alike and differ within the original's noise.
 
-    The scale and the noise are those of the elements that differ, so that a mask's -1e9 or a column of large numbers
-    that stayed the same has no influence. An element further off is excused if the original jumps there too, but never
+    The scale and the noise are those of the elements that differ, so that a mask's -1e9 or an unchanged column of large
+    numbers has no influence. An element further off is excused if the original jumps there too, but this may not excuse
     most of an output.
     """
     x, y = to_64_bit(a), to_64_bit(b)
@@ -75,9 +75,9 @@ def compare_floats(a: Array, b: Array, noise: Noise) -> OutputDifference:
 
 
 def noise_sample(x: Array, differs: Array, scale: float) -> Array:
-    """A mask of elements whose noise is that of the ones that differ, the largest of which is `scale`.
+    """A mask of elements with the same noise as those that differ, the largest of which is `scale`.
 
-    If these are few, their perturbations may all cancel, and elements that are no larger are taken as well.
+    If few elements differ, their perturbations may all cancel, so elements that are no larger are included.
     """
     if np.count_nonzero(differs) >= MIN_NOISE_SAMPLE:
         return differs
@@ -88,7 +88,7 @@ def noise_sample(x: Array, differs: Array, scale: float) -> Array:
 class _ComparedArrays(Struct, frozen=True):
     """The expected and the actual array, with masks and distances, and the `scale` of the elements that differ.
 
-    `sample` are the elements of which the noise is measured.
+    `sample` are the elements whose noise is measured.
     """
 
     x: Array
@@ -123,7 +123,7 @@ class _ComparedArrays(Struct, frozen=True):
         return self.difference(near, floor, least, cap, [*jumps, *(m for m, _ in deeper)], limit)
 
     def moved_scale(self, perturbed: list[Array]) -> float:
-        """The largest magnitude of an element that differs, or moves in an output of the `perturbed` original."""
+        """The largest magnitude of an element that differs, or that moves in an output of the `perturbed` original."""
         moved = np.logical_or.reduce([self.differs, *(distances(self.x, m) > 0 for m in perturbed)])
         return _scale(self.x[moved], self.min_scale)
 
@@ -166,7 +166,7 @@ class _ComparedArrays(Struct, frozen=True):
 
 
 def describe_nonfinite(expected: Array, actual: Array, where: Array) -> str:
-    """How many elements are not finite as expected, and what they are instead."""
+    """A text about how many elements are not finite as expected, and what they are instead."""
     kinds: list[str] = []
     for values in (actual[where], expected[where]):
         found = np.where(np.isnan(values), "NaN", np.where(values == np.inf, "inf", "finite"))
@@ -175,10 +175,10 @@ def describe_nonfinite(expected: Array, actual: Array, where: Array) -> str:
 
 
 def has_similar_jumps(off: Array, distances: Array, jumps: list[tuple[Array, Array]]) -> bool:
-    """Whether the elements that are off are rare, and about as many and as far as those that jump in the original.
+    """Whether elements that are off are rare, and about as many and as far off as those that jump in the original.
 
-    `jumps` has the jumps and distances under each perturbation. Which of a million roundings change is random; how
-    many of them is not.
+    `jumps` has the jumps and distances under each perturbation. Which of a million roundings change is random; how many
+    change is not.
     """
     count = int(np.count_nonzero(off))
     most = max((int(np.count_nonzero(where)) for where, _ in jumps), default=0)
@@ -187,17 +187,17 @@ def has_similar_jumps(off: Array, distances: Array, jumps: list[tuple[Array, Arr
 
 
 def max_excused(size: int) -> int:
-    """The most elements of an output of `size` that may be excused."""
+    """The most elements of an output of `size` elements that may be excused."""
     return max(size // 2, 1)
 
 
 def _most_jumps(jumps: Iterable[Array]) -> int:
-    """The most elements that jump by accident, given those that jump under each perturbation."""
+    """The most elements that may jump by chance, given those that jump under each perturbation."""
     return 4 * max((int(np.count_nonzero(j)) for j in jumps), default=0)
 
 
 def max_tolerance(dtype: np.dtype[Any]) -> float:
-    """The largest tolerance of an output with any noise, relative to its largest magnitude."""
+    """The largest tolerance of an output, for any noise, relative to its largest magnitude."""
     return MAX_TOLERANCE.get(dtype.name, MAX_TOLERANCE_8_BIT)
 
 
@@ -209,7 +209,7 @@ def min_tolerance(dtype: np.dtype[Any]) -> float:
 
 
 def observed_noise_floor(x: Array, perturbed: Iterable[Array]) -> float:
-    """The largest change of an element of `x` in `perturbed`, apart from jumps between finite and non-finite."""
+    """The largest change of an element of `x` in `perturbed`, except jumps between finite and non-finite."""
     return max((float(distances(x, m).max()) for m in perturbed), default=0.0)
 
 
@@ -225,7 +225,7 @@ def _jump_mask(x: Array, y: Array, perturbed: list[Array], threshold: float) -> 
 
 
 def _jumps(x: Array, m: Array, threshold: float) -> Array:
-    """Elements that change by more than `threshold`, or between finite and not."""
+    """Elements that change by more than `threshold`, or between finite and non-finite."""
     return (distances(x, m) > threshold) | ~has_same_finiteness(x, m)
 
 
@@ -249,14 +249,14 @@ def largest_magnitude(x: Array) -> float:
 
 
 def distances(x: Array, y: Array) -> Array:
-    """|x - y|, 0 where either is not finite; an overflow gives the greatest number."""
+    """|x - y|; 0 if either is not finite, the largest number if the difference overflows."""
     both = np.isfinite(x) & np.isfinite(y)
     with np.errstate(all="ignore"):
         return np.minimum(np.where(both, np.abs(np.where(both, x - y, 0)), 0), np.finfo(np.float64).max)
 
 
 def max_relative_error(x: Array, y: Array) -> float:
-    """The largest relative error of an element other than 0."""
+    """The largest relative error of an element, except 0."""
     size = np.abs(x)
     counts = np.isfinite(size) & (size > 0)
     if not counts.any():
@@ -267,7 +267,7 @@ def max_relative_error(x: Array, y: Array) -> float:
 
 
 def max_ulps(a: Array, b: Array) -> float:
-    """The largest distance in representable numbers, over the elements that are finite in both."""
+    """The largest distance in representable numbers over the elements that are finite in both."""
     if a.dtype.kind == "c":
         return max(max_ulps(a.real, b.real), max_ulps(a.imag, b.imag))
     both = np.isfinite(a) & np.isfinite(b)
@@ -277,18 +277,18 @@ def max_ulps(a: Array, b: Array) -> float:
 
 
 def _representable_ordinals(a: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The ordinal of each number among all numbers of its type, 0 for both zeros."""
+    """The ordinal of each number among all numbers of its type; 0 for both zeros."""
     bits = np.abs(a).view(np.dtype(f"u{a.dtype.itemsize}")).astype(np.int64)
     return np.where(np.signbit(a), -bits, bits)
 
 
 def to_64_bit(a: Array) -> Array:
-    """The numbers in 64-bit floats."""
+    """The numbers as 64-bit floats."""
     return a.astype(np.complex128) if a.dtype.kind == "c" else a.astype(np.float64)
 
 
 def identical(expected: Any, actual: Any, *, exact: bool) -> OutputDifference | None:
-    """The comparison of small tensors with equal bytes, as `compare_outputs` gives it; None for all other results."""
+    """The result of `compare_outputs` for small tensors with equal bytes; None for all other results."""
     if not isinstance(expected, np.ndarray) or not isinstance(actual, np.ndarray):
         return None
     a, b = cast("Array", expected), cast("Array", actual)
@@ -334,7 +334,7 @@ def compare_outputs(
 
 
 def without_gains(expected: Any, actual: Any) -> Array | None:
-    """`actual` with what is expected where it alone is finite; None where there is no such element, or no tensor."""
+    """`actual` with the expected elements where only `actual` is finite; None if there are none, or for no tensor."""
     if _parts(expected) is not None or _parts(actual) is not None:
         return None
     a, b = np.asarray(expected), np.asarray(actual)
@@ -345,7 +345,7 @@ def without_gains(expected: Any, actual: Any) -> Array | None:
 
 
 def relative_noise_floor(expected: Any, noise: Noise) -> float:
-    """The noise floor of a result as a share of its largest magnitude, the largest over its parts.
+    """The noise floor of a result as a fraction of its largest magnitude; for several parts, the largest fraction.
 
     Elements that do not move, such as a mask's -1e9, do not count.
     """
@@ -361,12 +361,12 @@ def relative_noise_floor(expected: Any, noise: Noise) -> float:
 
 
 def _compare_discrete(a: Array, b: Array, noise: Noise) -> OutputDifference:
-    """Compare integers, bools or strings; differing elements are excused where the original jumps as far, if few."""
+    """Compare integers, bools or strings; differing ones are excused if they are few and the original jumps as far."""
     off = np.asarray(a != b)
     wrong = int(np.count_nonzero(off))
     if not wrong:
         return OutputDifference()
-    # Numbers that are not generic lie on jumps on purpose, but rounding leads to one by accident: rarely.
+    # Numbers that are not generic lie on jumps on purpose; rounding rarely moves one onto a jump by accident.
     limit = max_excused(a.size) if noise.excuses_jumps else a.size // RARE_ONE_IN
     is_ordinal = a.dtype.kind in "biu"
     moves = noise.perturbed_like(a) if noise.excuses_jumps else []
@@ -385,7 +385,7 @@ def _compare_discrete(a: Array, b: Array, noise: Noise) -> OutputDifference:
 
 
 def dtype_key(a: Array) -> object:
-    """The element type; all of NumPy's string types are one."""
+    """The element type; all of NumPy's string types are equal."""
     return "string" if a.dtype.kind in "OUS" else a.dtype
 
 
@@ -395,7 +395,7 @@ def _integer_distances(a: Array, b: Array) -> Array:
 
 
 class Parts(NamedTuple):
-    """The parts of a result that is no tensor, with their keys or numbers."""
+    """The parts of a result that is not a tensor, with their keys or numbers."""
 
     keys: list[Any]
     values: list[Any]
@@ -424,7 +424,7 @@ def _parts(result: Any) -> Parts | None:
 
 
 def _part_getter(index: int) -> Callable[[Any], Any]:
-    """A function that returns a part of a result; None if there is no such part."""
+    """A function that returns a part of a result, or None if there is no such part."""
 
     def get(result: Any) -> Any:
         parts = _parts(result)

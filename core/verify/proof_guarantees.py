@@ -1,4 +1,4 @@
-"""Strengths of what proofs show, and their counts in reports, without the imports of the proofs."""
+"""The guarantees that proofs give, and their counts in reports, without the imports of the proofs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Guarantee(StrEnum):
-    """The strength of a verdict, the strongest first but for REFUTED, which outweighs every other."""
+    """How strong a verdict is, strongest first, except that REFUTED outweighs every other."""
 
     EXACT = "exact"
     REALS = "proved over the reals"
@@ -20,14 +20,14 @@ class Guarantee(StrEnum):
 
 STRENGTH = {g: -i for i, g in enumerate(Guarantee)}
 PROOFS = frozenset({Guarantee.EXACT, Guarantee.REALS})
-"""The guarantees that count as a proof."""
+"""The guarantees that count as proofs."""
 
 
 class ProofCounts(Struct, frozen=True):
-    """How many regions of a rewritten model `changed`, how many are proved by guarantee, and the reasons for others.
+    """The numbers of `changed` regions of a rewritten model and of proved ones by guarantee, and reasons for others.
 
-    `rounded_weights` of proved ones were folded, and are off from exact ones by `ulps` at most. `extents` says at which
-    extents of their symbols these were compared; "" without symbols.
+    `rounded_weights` of proved regions were folded, and differ from exact ones by at most `ulps`. `extents` says at
+    which extents of their symbols these were compared; "" without symbols.
     """
 
     changed: int

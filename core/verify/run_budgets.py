@@ -1,7 +1,7 @@
-"""Budgets of time and of work, and the work of a run of a model.
+"""Budgets of time and of work, and the work of running a model.
 
-Work is what a run takes on a machine without load, estimated from the graph: elements of values and products. Which
-input sets are tried depends on it, and on no clock, so that a verdict is the same on any machine.
+Work is the time that a run takes on an idle machine, estimated from the graph: elements of values, and products. The
+input sets that are tried depend on the work and on no clock, so that a verdict is the same on any machine.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ RUN_SECONDS, OP_SECONDS = 70e-6, 2e-6  # of a run with new inputs, and of each o
 ELEMENT_SECONDS, DRAWN_SECONDS, PRODUCT_SECONDS = 1.5e-9, 7e-9, 0.1e-9  # of elements of results, and of inputs
 LOADING_SECONDS, LOADED_OP_SECONDS, LOADED_BYTE_SECONDS = 2e-3, 40e-6, 0.5e-9
 REFERENCE_SLOWDOWN = 10.0  # of `onnx.reference`, for ops on few elements
-TRIPS, LEAST_TRIPS_WITHOUT_LIMIT = 8, 1 << 31  # of a body whose trips are not known, as of a Loop until a condition
-TRIP_OP_SECONDS = 0.4e-6  # of each op of a body in a known trip
-SLOW_OPS = {  # times the seconds of other ops, for each element of their results, and each product
+TRIPS, LEAST_TRIPS_WITHOUT_LIMIT = 8, 1 << 31  # of a body whose trips are unknown
+TRIP_OP_SECONDS = 0.4e-6  # of each op of a body in each known trip
+SLOW_OPS = {  # factors for the seconds of an op, for each element of its results and each product
     "DFT": 20, "GridSample": 10, "NonMaxSuppression": 1000, "Resize": 5, "STFT": 20, "TopK": 20,
     "GRU": 20, "LSTM": 20, "RNN": 20,
     "TreeEnsemble": 1000, "TreeEnsembleClassifier": 1000, "TreeEnsembleRegressor": 1000,
 }  # fmt: skip
-MAX_SLOWDOWN, SLACK = 10.0, 1.0  # CPU seconds for each second of a budget of work, and in any case
-PRODUCT_INPUTS = {"QLinearConv": 3, "QLinearMatMul": 3}  # the second operand, which is input 1 elsewhere
+MAX_SLOWDOWN, SLACK = 10.0, 1.0  # CPU seconds for each second of a budget of work, plus SLACK
+PRODUCT_INPUTS = {"QLinearConv": 3, "QLinearMatMul": 3}  # the second operand, which is input 1 of other operators
 CONVOLUTIONS = ops_with(Trait.CONVOLUTION)
 RECURRENT_OPS, REPEATING_OPS = frozenset({"GRU", "LSTM", "RNN"}), frozenset({"Loop", "Scan", "SequenceMap"})
 PRODUCTS = frozenset({"Gemm", "MatMul", "MatMulInteger", "QLinearMatMul"})
@@ -43,7 +43,7 @@ MULTIPLYING_OPS = CONVOLUTIONS | PRODUCTS | RECURRENT_OPS
 
 @dataclass(slots=True)
 class TimeBudget:
-    """Seconds from now on, by a `clock`."""
+    """A number of seconds from now on, by a `clock`."""
 
     seconds: float
     clock: Callable[[], float] = monotonic
@@ -59,7 +59,7 @@ class TimeBudget:
 
 @dataclass(slots=True)
 class WorkBudget:
-    """Seconds of work that may be spent. Far more CPU time of this thread ends it, too: it is `overdue` then."""
+    """Seconds of work that may be spent. It is `overdue`, and ends too, after far more CPU time of this thread."""
 
     seconds: float
     spent: float = 0.0
@@ -71,14 +71,14 @@ class WorkBudget:
 
     @property
     def overdue(self) -> bool:
-        """Whether it took far longer than estimated."""
+        """Whether the work took far longer than estimated."""
         return thread_time() - self.start > MAX_SLOWDOWN * max(self.seconds, self.spent) + SLACK
 
 
 class RunCosts(Struct, frozen=True):
-    """The work of loading a model and of a run: `fixed` seconds, and those for the elements of each product of dims.
+    """The work of loading a model and of running it: `fixed` seconds, and seconds for each product of dims.
 
-    A dim that is not known counts as the largest size.
+    An unknown dim is assumed to have the largest size.
     """
 
     loading: float = LOADING_SECONDS
@@ -99,7 +99,7 @@ class RunCosts(Struct, frozen=True):
         return cls(loading, fixed, tuple((r, dims) for dims, r in rates.items()))
 
     def in_reference(self) -> RunCosts:
-        """The costs in `onnx.reference`, which is slow on few elements."""
+        """The costs in `onnx.reference`, which is slow for few elements."""
         return replace(self, fixed=RUN_SECONDS + REFERENCE_SLOWDOWN * (self.fixed - RUN_SECONDS))
 
     def seconds(self, sizes: Sizes) -> float:
@@ -137,7 +137,7 @@ def _rates(
 
 
 def _trips(op: Op) -> Dim:
-    """The trips of a Loop or a Scan; None if they are not known."""
+    """The trips of a Loop or a Scan; None if they are unknown."""
     if op.type == "Loop":
         elements = None if (count := op.input(0)) is None else count.known_elements
         trips = elements[0] if elements else None
@@ -151,7 +151,7 @@ def _trips(op: Op) -> Dim:
 
 
 def _multiplied(op: Op) -> Iterator[Sequence[Dim]]:
-    """The dims of which each element takes one product; none where shapes are not known."""
+    """Yield dims for the products that each element requires; nothing if shapes are unknown."""
     if op.domain or op.type not in MULTIPLYING_OPS:
         return
     operands = op.input(0), op.input(PRODUCT_INPUTS.get(op.type, 1)), op.outputs[0]

@@ -1,4 +1,4 @@
-"""Batches in the rows of tables: arrays with more rows than a model takes at a time."""
+"""Batches in the rows of tables: arrays with more rows than a model accepts at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .input_specs import TENSOR, InputSpec
 
 
 def batch_symbol(inputs: Sequence[InputSpec]) -> str | None:
-    """The symbol of the batch: one with that name, or the first dim of most inputs."""
+    """The symbol of the batch: a symbol with that name, or the first dim of most inputs."""
     required = [i for i in inputs if i.default is None and i.type_kind == TENSOR]
     everywhere = [d for i in required for d in i.shape if isinstance(d, str) and dim_symbols(d) == [d]]
     named = next((d for d in everywhere if "batch" in d.casefold()), None)
@@ -32,7 +32,7 @@ def fixed_batch(inputs: Sequence[InputSpec]) -> int:
 
 
 class RowBatches(Struct, frozen=True):
-    """The batches of `size` rows in a table of `rows`, and the axes of the rows of its arrays; others have none."""
+    """The batches of `size` rows in a table of `rows`, and the axes of rows in its arrays; other arrays have none."""
 
     size: int
     rows: int
@@ -44,8 +44,8 @@ class RowBatches(Struct, frozen=True):
     ) -> RowBatches | None:
         """The batches in arrays of these shapes; None if the arrays are one sample.
 
-        Arrays with more rows than a fixed first dim have batches, or, if that is wanted for `each_row`, a batch for
-        each row of a symbolic batch. Raises ModelError.
+        Arrays with more rows than a fixed first dim have batches; with `each_row`, each row for a symbolic batch is
+        one, too. Raises ModelError.
         """
         symbol = batch_symbol(inputs)
         known = [i for i in inputs if i.type_kind == TENSOR and i.default is None and i.name in shapes]

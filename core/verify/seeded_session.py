@@ -1,7 +1,7 @@
-"""Reproducible sessions: random ops get seeds, and each run of a model with random ops a new session.
+"""Reproducible sessions: random ops get seeds, and each run of a model with random ops gets a new session.
 
-onnxruntime and onnx.reference give the same numbers in every new session if an op has a seed, at any position.
-The seed is derived from the name of the op's first output, which rewriting keeps.
+onnxruntime and onnx.reference give the same numbers in every new session if an op has a seed, at any position. The
+seed is derived from the name of the op's first output, which rewriting keeps.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .noise import perturb_weights
 
 
 def random_outputs(graph: Graph) -> frozenset[str]:
-    """The names of the outputs downstream of a random op, through subgraphs too. O(V + E)."""
+    """The names of the outputs downstream of a random op, also through subgraphs. O(V + E)."""
     reached: dict[Value, None] = {}
     queue = [v for op in graph.ops() if is_random(op) for v in op.outputs]
     while queue:
@@ -54,7 +54,7 @@ FunctionTable = Mapping[tuple[str, str, str], onnx.FunctionProto]
 
 
 class SeededModel(Struct, frozen=True):
-    """A model whose random ops have seeds; `seeds` has them by output name, None for those of the file.
+    """A model whose random ops have seeds; `seeds` has them by output name, None for those in the file.
 
     `unseeded_outputs` depend on a random op that takes no seed.
     """
@@ -65,7 +65,7 @@ class SeededModel(Struct, frozen=True):
 
 
 def add_seeds(model: Loadable, known_seeds: Mapping[str, int | None] | None = None) -> SeededModel:
-    """`model` with a seed in each random op: that in `known_seeds` if given."""
+    """Set a seed in each random op of `model`: that in `known_seeds` if there is one."""
     split = split_model(model)
     proto = onnx.ModelProto()
     proto.CopyFrom(split.message)
@@ -98,7 +98,7 @@ def add_seeds(model: Loadable, known_seeds: Mapping[str, int | None] | None = No
 
 
 def _add_aliases(nodes: list[onnx.NodeProto], seeds: dict[str, int | None]) -> None:
-    """Add seeds under the names behind Identity and If: once these are removed, the random op has such a name."""
+    """Add seeds for the names behind Identity and If: once these ops are removed, the random op has such a name."""
     for node in nodes:
         if node.op_type == "If" and not canonical_domain(node.domain):
             for branch in (a.g for a in node.attribute):
@@ -123,9 +123,9 @@ def _randomness(node: onnx.NodeProto, versions: Mapping[str, int]) -> tuple[bool
 
 
 def _downstream_outputs(graph: onnx.GraphProto, functions: FunctionTable, unseeded: set[str]) -> frozenset[str]:
-    """The outputs downstream of `unseeded` values, in subgraphs and functions too."""
+    """The outputs downstream of `unseeded` values, also in subgraphs and functions."""
     found = set(unseeded)
-    for node in graph.node:  # in topological order, as ONNX has it
+    for node in graph.node:  # in topological order, as ONNX requires
         inside = list(_with_calls(node, functions))
         if any(name in found for n in inside for name in (*n.input, *n.output)):
             found.update(node.output)
@@ -145,7 +145,7 @@ def _with_calls(node: onnx.NodeProto, functions: FunctionTable) -> Iterator[onnx
 
 FIRST_RUN_TIMEOUT = 600.0  # seconds for the first run
 FIRST_RUN_TIMEOUTS = MappingProxyType({"quick": 60.0, "default": FIRST_RUN_TIMEOUT, "thorough": 3600.0})  # by effort
-MIN_RUN_TIMEOUT, TIMEOUT_FACTOR = 20.0, 50.0  # seconds for other runs at least, and their ratio to the first run
+MIN_RUN_TIMEOUT, TIMEOUT_FACTOR = 20.0, 50.0  # for other runs: the minimum in seconds, and the ratio to the first run
 
 
 class Session(Protocol):
@@ -163,14 +163,15 @@ Backend = Callable[..., Session]
 """Loads a model, split or not. Raises ModelLoadError."""
 BACKENDS: tuple[Backend, ...] = (LoadedModel, OnnxReference)
 SINGLE_THREADED: Backend = partial(LoadedModel, config=SessionConfig(intra_op_threads=1))
-"""For many small models, which more threads slow down."""
+"""For many small models, which more threads would slow down."""
 
 
 @dataclass(slots=True)
 class SeededSession:
-    """A reproducible session. `make_session` is set if each run needs a new session, as generators keep state.
+    """A reproducible session. `make_session` is set if each run needs a new session, because generators keep state.
 
-    `refusals`: the reasons of the backends that did not load the model before; they are named if the first run fails.
+    `refusals` are the reasons of the backends that did not load the model before; they are named if the first run
+    fails.
     """
 
     session: Session
@@ -209,7 +210,7 @@ def open_session(
 ) -> SeededSession:
     """Load `model` in a backend, with seeds if it is `random`, those in `seeds` if given. Raises ModelLoadError.
 
-    `fresh_sessions`: each run gets a session of its own in any case.
+    `fresh_sessions`: each run always gets a session of its own.
     """
     if not random:
         return SeededSession(backend(model), backend, partial(backend, model) if fresh_sessions else None)
@@ -233,7 +234,7 @@ def open_original_session(
 
 
 def with_prepacked_weights(model: Loadable, like: SeededSession) -> SeededSession:
-    """Load `model` as in `like`, but with weights prepacked for onnxruntime's kernels. Raises ModelLoadError."""
+    """Load `model` like `like`, but with weights prepacked for onnxruntime's kernels. Raises ModelLoadError."""
     if not isinstance(like.session, LoadedModel) or not like.session.config.is_onnxruntime:
         raise ModelLoadError("only onnxruntime packs weights")
     backend = partial(LoadedModel, config=structs.replace(like.session.config, prepack_weights=True))
@@ -241,7 +242,7 @@ def with_prepacked_weights(model: Loadable, like: SeededSession) -> SeededSessio
 
 
 def with_perturbed_weights(model: Loadable, like: SeededSession, seed: int, ulps: int = 1) -> SeededSession:
-    """Load `model` as in `like`, with perturbed float weights. Raises ModelLoadError, for one without weights too."""
+    """Load `model` like `like`, with perturbed float weights. Raises ModelLoadError, also without weights."""
     perturbed = perturb_weights(split_model(model) if like.seeds is None else add_seeds(model).model, seed, ulps)
     if perturbed is None:
         raise ModelLoadError("there are no weights to perturb, or too many")

@@ -1,4 +1,4 @@
-"""Sessions of large, wide and long models: segments of a model, loaded and run one at a time."""
+"""Sessions for large, wide and long models: segments of a model are loaded and run one at a time."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ SESSION_BYTES = 32 << 20  # of memory for each session that is kept: its threads
 MIN_SESSIONS = 8
 SEGMENT_SHARE = 256  # a segment gets further weights up to the limit of memory divided by this
 MAX_WIDTH = 5000  # edges of a graph or op, and ops without a path between them, up to which a model is run whole
-MAX_WHOLE_NODES = 50_000  # up to which a model is run whole
+MAX_WHOLE_NODES = 50_000  # nodes up to which a model is run whole
 MAX_SEGMENT_NODES = 1000  # of a model that is wider or longer
 
 _SESSIONS = WeakValueDictionary[tuple[SessionConfig, bytes], LoadedModel]()
-"""The sessions in use: unchanged segments are loaded once for an original and the models compared with it."""
+"""The sessions in use; unchanged segments are loaded once for an original and the models compared with it."""
 
 
 class Segment(Struct, frozen=True):
-    """Nodes of a model, by position: the values and constants that they read from outside, and those read of them.
+    """Nodes of a model, by position, values and constants that they read from outside, and values read from them.
 
     Each segment has the Constant nodes that it reads. `released` are values that no later segment reads.
     """
@@ -54,7 +54,7 @@ class Segment(Struct, frozen=True):
 
 
 class SegmentLimits(Struct, frozen=True):
-    """The bytes of large weights of a segment, or one weight, its number of nodes, or one node, and kept sessions."""
+    """Limits of the bytes of large weights in a segment and of its nodes, or one of them, and of kept sessions."""
 
     weight_bytes: int = maxsize
     nodes: int = maxsize
@@ -62,16 +62,16 @@ class SegmentLimits(Struct, frozen=True):
 
     @classmethod
     def of_memory(cls, memory: int) -> SegmentLimits:
-        """The limits for a model whose weights of one segment at a time are to take about `memory` bytes at most."""
+        """The limits for a model such that the weights of one segment at a time take about `memory` bytes at most."""
         return cls(max(1, memory // SEGMENT_SHARE), sessions=max(MIN_SESSIONS, memory // SESSION_BYTES))
 
 
 class SegmentedRuntime:
     """A `Session` of onnxruntime that runs segments of a model within `limits`, one at a time.
 
-    Large weights are fed to a segment. So equal segments, such as those of the layers of a language model, have one
-    session, which is made when the first of them runs; the least recently used ones are dropped, as each has threads
-    with stacks of its own. Empty sequences, optionals and maps are not handed on between segments. Raises
+    Large weights are fed to a segment. Equal segments, such as those of the layers of a language model, thus share one
+    session, which is created when the first of them runs; the least recently used sessions are closed, because each has
+    threads with stacks of its own. Empty sequences, optionals and maps cannot be passed between segments. Raises
     EvaluationError for a failing run.
     """
 
@@ -82,13 +82,13 @@ class SegmentedRuntime:
         self._graph = ValueGraph.of(split_model(model))
         self._limits = limits
         self._sessions: dict[bytes, LoadedModel | None] = {}  # the most recently used last
-        self._outputs: tuple[str, ...] = ()  # of the last run, which the segments compute
+        self._outputs: tuple[str, ...] = ()  # of the last run; the segments compute these
         self._segments: list[Segment] = []
         self._models: dict[int, tuple[tuple[Hashable, ...], _SegmentModel]] = {}
 
     @property
     def session_count(self) -> int:
-        """The number of different segments with a session, or with none as they have to be whole."""
+        """The number of different segments with a session, or marked as having none because they must be whole."""
         return len(self._sessions)
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
@@ -127,7 +127,7 @@ class SegmentedRuntime:
         if session is not None:
             try:
                 found = session.run(wanted, given | {name: t.array for name, t in weights.items()}, timeout)
-            except EvaluationError:  # perhaps a kernel requires that its weights are constant
+            except EvaluationError:  # a kernel may require that its weights are constant
                 if not weights:
                     raise
                 self._sessions[model.data] = None
@@ -138,7 +138,7 @@ class SegmentedRuntime:
         return dict(zip(segment.made, found, strict=True))
 
     def _session(self, data: bytes) -> LoadedModel | None:
-        """The session of a model whose weights are inputs, the most recently used from now on; see `_fed_session`."""
+        """The session of a model whose weights are inputs; it is now the most recently used one. See `_fed_session`."""
         if data in self._sessions:
             self._sessions[data] = self._sessions.pop(data)
         else:
@@ -148,7 +148,7 @@ class SegmentedRuntime:
         return self._sessions[data]
 
     def _fed_session(self, data: bytes) -> LoadedModel | None:
-        """A session whose weights are inputs, perhaps of another model; None if a kernel requires constant ones."""
+        """A session whose weights are inputs, possibly of another model; None if a kernel requires constant weights."""
         key = self.config, data
         if (session := _SESSIONS.get(key)) is None:
             try:
@@ -159,7 +159,7 @@ class SegmentedRuntime:
 
 
 def _fed_type(name: str, value: Any) -> onnx.TypeProto:
-    """The type of a value that is fed to a segment. Raises EvaluationError for one that is not exchanged."""
+    """The type of a value that is fed to a segment. Raises EvaluationError for a value that cannot be passed."""
     if not isinstance(value, list):
         return value_type(value)
     elements = cast("list[Any]", value)
@@ -169,7 +169,7 @@ def _fed_type(name: str, value: Any) -> onnx.TypeProto:
 
 
 def _kind(name: str, value: Any) -> Hashable:
-    """A key that tells values of different types or ranks apart. Raises EvaluationError as `_fed_type` does."""
+    """A key that differs for values of different types or ranks. Raises EvaluationError like `_fed_type`."""
     if isinstance(value, np.ndarray):
         array = cast("np.ndarray[Any, Any]", value)
         return array.dtype, array.ndim
@@ -177,13 +177,13 @@ def _kind(name: str, value: Any) -> Hashable:
 
 
 def segment_memory(model: SplitModel, memory: int | None) -> int | None:
-    """The memory for the segments of a model with more than 1 GB of weights, or half of `memory`; None for others."""
+    """The memory for the segments of a model whose weights exceed 1 GB or half of `memory`; None for other models."""
     limit = MAX_WHOLE_BYTES if memory is None else min(MAX_WHOLE_BYTES, memory // 2)
     return limit if sum(t.nbytes for t in model.tensors.values()) > limit else None
 
 
 def load_by_size(model: Loadable, config: SessionConfig = UNOPTIMIZED) -> LoadedModel | SegmentedRuntime:
-    """A session of a model, in segments of few nodes if it is wide or long; with one thread, as these may be many.
+    """A session of a model; a wide or long one is loaded in segments of few nodes, with one thread each.
 
     Raises ModelLoadError.
     """
@@ -195,7 +195,7 @@ def load_by_size(model: Loadable, config: SessionConfig = UNOPTIMIZED) -> Loaded
 
 
 def _require_kernels(message: onnx.ModelProto) -> None:
-    """Raise ModelLoadError for an operator that onnxruntime does not have, as segments are loaded when they run."""
+    """Raise ModelLoadError for an operator that onnxruntime lacks, because segments are only loaded when they run."""
     versions, local = opset_versions(message), {(canonical_domain(f.domain), f.name) for f in message.functions}
     used = dict.fromkeys((canonical_domain(n.domain), n.op_type) for n in all_nodes(message.graph.node))
     for domain, op_type in used:
@@ -206,7 +206,7 @@ def _require_kernels(message: onnx.ModelProto) -> None:
 
 
 def takes_quadratic_time(message: onnx.ModelProto) -> bool:
-    """Whether onnxruntime loads a model in the square of its number of nodes or of its width, and that is large.
+    """Whether onnxruntime loads a model in time quadratic in its number of nodes or its width, and that is large.
 
     The width is the number of inputs or outputs of the graph, or of ops on one level, by the longest path from the
     inputs. O(V + E) for a graph of more than MAX_WIDTH edges.
@@ -225,7 +225,7 @@ def takes_quadratic_time(message: onnx.ModelProto) -> bool:
 
 
 def segments(graph: ValueGraph, outputs: Sequence[str], limits: SegmentLimits) -> Iterator[Segment]:
-    """The nodes that `outputs` need, in segments within limits."""
+    """Yield the nodes that `outputs` need, in segments within limits."""
     wanted = dict.fromkeys(n for n in outputs if n not in graph.constants)
     needed, _ = graph.ancestors(wanted, lambda _: False)
     order = [n for n in needed if not is_constant_node(graph.nodes[n])]
@@ -246,7 +246,7 @@ def segments(graph: ValueGraph, outputs: Sequence[str], limits: SegmentLimits) -
 
 
 def _spans(graph: ValueGraph, order: Sequence[int], limits: SegmentLimits) -> Iterator[tuple[int, int]]:
-    """Spans of positions in `order`; a new one begins where the nodes or the weights would exceed their limit."""
+    """Yield spans of positions in `order`; a new one begins where the nodes or the weights would exceed their limit."""
     begin, held = 0, dict[str, int]()
     for position, n in enumerate(order):
         read = {name: t.nbytes for name in graph.reads[n] if (t := graph.model.tensors.get(name)) is not None}
@@ -266,12 +266,12 @@ def _producer(graph: ValueGraph, name: str) -> onnx.NodeProto:
 class _SegmentModel(Struct, frozen=True):
     """The model of a segment without its large `weights`, and its `names` for those of the whole model.
 
-    Names are numbered, so that segments which differ only in names and weights have the same message. Those with
+    Names are numbered, so that segments that differ only in names and weights have the same message. Segments with
     subgraphs, which may read any outer name, keep their names.
     """
 
     message: onnx.ModelProto
-    data: bytes  # of the same with the weights as inputs
+    data: bytes  # of the same model with the weights as inputs
     names: Mapping[str, str]
     weights: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""Noise of an original's outputs: the original is run on perturbed inputs, with perturbed weights and other kernels."""
+"""Noise of an original's outputs; the original is run on perturbed inputs, with perturbed weights and other kernels."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GENERIC_KINDS = frozenset({"normal", "negative", "wide", "sizes", "offset", "cro
 
 
 def has_generic_values(input_set: InputSet) -> bool:
-    """Whether jumps are accidental; ties, zeros and the like lie on jumps on purpose, so there the side counts."""
+    """Whether jumps are accidental; ties, zeros and the like lie on jumps on purpose, so there the side matters."""
     if input_set.is_given:
         return not has_floats(input_set.feeds) or has_generic_floats(input_set.feeds)
     return input_set.all_kinds <= GENERIC_KINDS
@@ -54,7 +54,7 @@ def outputs_in_float64(model: SplitModel, names: list[str], feeds: Arrays) -> Ou
 
 
 def outputs_of_rounded_ops(model: SplitModel, names: list[str], feeds: Arrays) -> Outputs:
-    """Outputs of a model where each op rounds to its type; none without 16-bit floats, or if it is not evaluated."""
+    """Outputs of a model if each op rounds to its type; empty without 16-bit floats, or if it cannot be evaluated."""
     if not mentions_16_bits(model.message):
         return {}
     with suppress(EvaluationError):
@@ -63,7 +63,7 @@ def outputs_of_rounded_ops(model: SplitModel, names: list[str], feeds: Arrays) -
 
 
 def outputs_with_ordered_sums(model: SplitModel, names: list[str], feeds: Arrays) -> list[Outputs]:
-    """Outputs of a model with sums added in several orders; none where the model is not evaluated."""
+    """Outputs of a model with sums added in several orders; empty if the model cannot be evaluated."""
     found = list[Outputs]()
     if sum(t.size for t in model.tensors.values()) <= MAX_PERTURBED_WEIGHTS:
         with suppress(EvaluationError):
@@ -80,7 +80,7 @@ def arrays_of(model: SplitModel) -> dict[str, Any]:
 class Sensitivity:
     """The noise of the outputs of an original, given by `split`. If no input is a float, its weights are perturbed.
 
-    The typical noise of an output is that on the input set of `first_run`; on zeros, for one, there is none. Each
+    The typical noise of an output is that on the input set of `first_run`; on zeros, for example, there is none. Each
     run is made once, when it is needed.
     """
 
@@ -116,7 +116,7 @@ class Sensitivity:
         )
 
     def _min_scale(self, name: str) -> float:
-        """The least scale of an output: below the usual one if it is typically smaller, but not zero."""
+        """The lowest scale of an output: below the usual one if the output is typically smaller, but not zero."""
         if name not in self._min_scales:
             value = self.first_run.outputs[name]
             parts = cast("list[Any]", value) if isinstance(value, list) else [value]
@@ -130,7 +130,7 @@ class Sensitivity:
         return self._truths.get(run, lambda: outputs_in_float64(self._split(), self.names, run.input_set.feeds))
 
     def rounded(self, run: ReferenceRun) -> Outputs:
-        """The outputs where each op rounds to its type, as on devices with 16-bit arithmetic; none without such floats.
+        """The outputs if each op rounds to its type, as on devices with 16-bit arithmetic; empty without such floats.
 
         onnxruntime's CPU provider keeps 32 bits between some ops.
         """
@@ -138,21 +138,21 @@ class Sensitivity:
         return self._rounded.get(run, lambda: outputs_of_rounded_ops(self._split(), self.names, feeds))
 
     def recomputed(self, run: ReferenceRun) -> Iterator[Outputs]:
-        """The outputs as the original may be computed as well: `rounded`, and with sums added in several orders."""
+        """Yield other valid outputs of the original: `rounded`, and with sums added in several orders."""
         yield self.rounded(run)
         feeds = run.input_set.feeds
         yield from self._ordered.get(run, lambda: outputs_with_ordered_sums(self._split(), self.names, feeds))
 
     def moved_truths(self, run: ReferenceRun, *, is_bool: bool) -> list[Outputs]:
-        """The outputs in float64 when weights move by an ulp, and inputs that do not lie on jumps on purpose.
+        """The outputs in float64 when weights move by an ulp, and inputs do that do not lie on jumps on purpose.
 
-        For bools all inputs move, by some ulps, as a comparison behind a flat function takes these to jump. Inputs that
-        lie on jumps on purpose move floats alone, as far as these do not jump.
+        For bools all inputs move by some ulps, because a comparison behind a flat function jumps only then. Inputs that
+        lie on jumps on purpose change only float outputs, and only if these do not jump.
         """
         return self._moved_truths[is_bool].get(run, partial(self._run_moved_truths, run, is_bool=is_bool))
 
     def is_typically_far_from_float64(self, name: str) -> bool:
-        """Whether an output is another number in float64 on the first inputs already. Raises EvaluationError."""
+        """Whether an output already differs from its float64 value on the first inputs. Raises EvaluationError."""
         value, truth = self.first_run.outputs[name], self.truth(self.first_run)[name]
         return np.shape(value) != np.shape(truth) or bool(is_far_from_float64(np.asarray(value), truth).any())
 
@@ -172,7 +172,7 @@ class Sensitivity:
         return found
 
     def _moved_without_jumps(self, run: ReferenceRun) -> Outputs:
-        """The outputs in float64, floats with the changes by moved inputs that are no jumps. Raises EvaluationError."""
+        """The outputs in float64; floats include changes by moved inputs that are not jumps. Raises EvaluationError."""
         near, far = (self._moved_by(run, ulps, with_weights=False) for ulps in (1, NOISE_MULTIPLE))
         outputs = dict(self.truth(run))
         for name, value in outputs.items():
@@ -201,9 +201,9 @@ class Sensitivity:
         return self._more_perturbed_outputs.get(run, partial(self._run_more_perturbed, run))
 
     def _run_more_perturbed(self, run: ReferenceRun) -> list[tuple[Outputs, int]]:
-        """Outputs with other kernels, further perturbed inputs, and perturbed weights, one model at a time.
+        """Outputs with other kernels, more perturbed inputs, and perturbed weights, one model at a time.
 
-        Other kernels sum in another order, in the same mathematics.
+        Other kernels compute the same function but sum in another order.
         """
         feeds = run.input_set.feeds
         tries: list[tuple[Callable[[], list[Any]], int]] = [(lambda: self._prepacked.run(self.names, feeds), 1)]
@@ -215,7 +215,7 @@ class Sensitivity:
         return [(outputs, ulps) for attempt, ulps in tries if (outputs := self._outputs(attempt))]
 
     def _outputs(self, run: Callable[[], list[Any]]) -> Outputs:
-        """The outputs by name; empty if the model does not run, as if an input must be a whole number."""
+        """The outputs by name; empty if the model does not run, for example because an input must be a whole number."""
         with suppress(EvaluationError):
             return dict(zip(self.names, run(), strict=True))
         return {}

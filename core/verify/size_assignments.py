@@ -11,28 +11,28 @@ from .dim_expressions import Sizes, extent
 from .input_specs import InputSpec, free_symbols
 
 UNIFORM_SIZES = (2, 4, 8, 16, 32, 64, 128, 224, 256, 512)  # tried in turn until the model accepts one for all symbols
-DIVISIBLE_SIZES = (6, 12, 60)  # tried too, as a model may split a dim into three or five
+DIVISIBLE_SIZES = (6, 12, 60)  # also tried, because a model may split a dim into three or five
 MAX_ADDRESSED = 1 << 58  # elements, of up to 16 bytes, of an array without its empty axes
 MAX_ELEMENTS = 1 << 23  # in an input set, as long as sizes are free
-CHEAP_ELEMENTS = 1 << 16  # above that, all kinds are drawn at the smallest sizes that were accepted
+CHEAP_ELEMENTS = 1 << 16  # above that, all kinds are drawn at the smallest accepted sizes
 MAX_REQUIRED_ELEMENTS = 1 << 26  # if the model or the user determines the sizes; larger models need given inputs
 MANY_ROWS = 64  # of the first symbol
 UNUSUAL_SIZE = 17  # of all symbols: more than most constants
 EQUAL_SIZE = 3  # of all symbols
-# Sizes of one symbol at a time: even ones, multiples, powers of two and numbers beside them, and long ones. Those that
-# find most are first, as there may be no time for all.
+# Sizes of one symbol at a time: even sizes, multiples, powers of two and their neighbors, and long ones. Sizes that
+# find most mistakes come first, because there may not be time for all.
 LADDER = (4, 8, 64, 6, 33, 16, 128, 5, 256, 24, 48, 512, 12, 1024, 32, 96, 31, 2, 192, 384, 4101, 16_385, 131_073)
 BATCH_LADDER = (4, 8, 64, 33, 5, 256, 48, 1024)  # of the first of several symbols, usually the batch
 EQUAL_LADDER = (4, 8, 16, 48, 64)  # of all symbols
-MAX_DISTANCE = 2  # of extents beside a constant
+MAX_DISTANCE = 2  # of extents from a constant
 MAX_VARIATIONS = 16  # assignments of unusual sizes, of one kind
 MAX_SUM_SYMBOLS = 12  # symbols among which sums are tried: the number of assignments grows with the cube
 
 
 def size_assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:
-    """Sizes for the symbolic dims: distinct ones first, since equal ones hide swapped axes; then uniform ones.
+    """Sizes for the symbolic dims: distinct ones first, because equal ones hide swapped axes; then uniform ones.
 
-    Assignments with the sizes that the weights determine come first, those that empty an input last.
+    Assignments with the sizes that the weights determine come first, those that make an input empty last.
     """
     if all(s in fixed for s in free_symbols(inputs)):
         yield from _within_memory(inputs, iter([dict(fixed)]))
@@ -44,7 +44,7 @@ def size_assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:
 
 
 def _within_memory(inputs: list[InputSpec], assignments: Iterator[Sizes]) -> Iterator[Sizes]:
-    """The assignments that fit into memory, those with an empty input last; the smallest one if all are large."""
+    """Yield the assignments that fit into memory, those with an empty input last; the smallest one if all are large."""
     empty: list[Sizes] = []
     too_large: list[Sizes] = []
     found = False
@@ -77,14 +77,14 @@ def _assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:
 
 
 def _numbers_of_axes(inputs: list[InputSpec], free: list[str]) -> Sizes:
-    """For symbols that only say how many axes an input lists, one less than there are: all of them hide much."""
+    """Values for symbols that only state how many axes an input lists: one less, because all axes hide mistakes."""
     used = Counter(d for i in inputs for d in i.shape)
     listed = {str(i.shape[0]): i.role.bound for i in inputs if i.role.kind == "axes" and len(i.shape) == 1}
     return {s: max(1, rank - 1) for s, rank in listed.items() if isinstance(rank, int) and used[s] == 1 and s in free}
 
 
 def _sizes_by_axis(inputs: list[InputSpec], free: list[str], *, from_end: bool) -> Sizes:
-    """Equal sizes on equal axes: exporters name each dim anew, also where all inputs have one batch and one length."""
+    """Equal sizes on equal axes: exporters may name each dim anew even if all inputs share a batch and a length."""
     found: Sizes = {}
     known = set(free)
     for i in inputs:
@@ -95,7 +95,7 @@ def _sizes_by_axis(inputs: list[InputSpec], free: list[str], *, from_end: bool) 
 
 
 def with_one_distinct(sizes: Sizes, symbol: str, others: Collection[int]) -> Iterator[Sizes]:
-    """`sizes` with other sizes for a symbol, not among `others`: somewhat larger, then multiples."""
+    """Yield `sizes` with other sizes for a symbol that are not among `others`: somewhat larger ones, then multiples."""
     size = sizes[symbol]
     larger = (n for n in range(size + 1, size + len(others) + 2) if n not in others)
     multiples = (n for n in range(2 * size, (len(others) + 3) * size, size) if n not in others)
@@ -105,14 +105,14 @@ def with_one_distinct(sizes: Sizes, symbol: str, others: Collection[int]) -> Ite
 
 
 def sum_relations(free: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Each symbol as the sum of two others, such as the length of a mask, which is that of past plus present."""
+    """Each symbol as the sum of two others, such as the length of a mask, which is past plus present."""
     for total, a, b in permutations(free[:MAX_SUM_SYMBOLS], 3):
         if free.index(a) < free.index(b):
             yield total, a, b
 
 
 def required_sizes(inputs: list[InputSpec], fixed: Sizes) -> Sizes:
-    """The sizes of symbols that the weights determine, unless they are `fixed`."""
+    """The sizes of symbols that the weights determine, except those that are `fixed`."""
     free = {s for s in free_symbols(inputs) if s not in fixed}
     found: Sizes = {}
     for i in inputs:
@@ -126,7 +126,7 @@ def required_sizes(inputs: list[InputSpec], fixed: Sizes) -> Sizes:
 def element_count(inputs: list[InputSpec], sizes: Sizes) -> int:
     """The number of elements of all inputs at those sizes.
 
-    An empty input whose other extents NumPy cannot address counts as if it had those alone.
+    If NumPy cannot address the non-zero extents of an empty input, it counts as if it had only those.
     """
     return sum(_element_count([extent(d, sizes) for d in i.shape]) for i in inputs)
 
@@ -160,11 +160,11 @@ def with_zeros(inputs: list[InputSpec], base: Sizes, fixed: Collection[str]) -> 
 
 
 def unusual_sizes(kind: str, base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
-    """Preferred sizes for a kind of input set, the best first, to find mistakes that the usual sizes do not show.
+    """Yield preferred sizes for a kind of input set, best first, to find mistakes that the usual sizes do not show.
 
-    Mixed numbers: 17 everywhere, as a rewrite may be correct for the first 16 only. Wide ones: 64 for the first symbol,
-    usually the batch, if possible with 17 for the others. Negative ones: equal sizes, or each one larger: some mistakes
-    take three rows to show.
+    Mixed numbers: 17 everywhere, because a rewrite may be correct only for the first 16. Wide ones: 64 for the first
+    symbol, usually the batch, with 17 for the others if possible. Negative ones: equal sizes, or each one larger: some
+    mistakes need three rows to show.
     """
     free = [s for s in base if s not in fixed]
     if not free:
@@ -186,9 +186,9 @@ def unusual_sizes(kind: str, base: Sizes, fixed: Collection[str]) -> Iterator[Si
 
 
 def sizes_near(constants: Sequence[int], base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
-    """`base` with one symbol, then all, beside each constant, the small ones first.
+    """Yield `base` with one symbol, then all, near each constant, starting with small constants.
 
-    A relative position reaches a constant at an extent of one more, and passes it at two more.
+    A relative position reaches a constant at an extent of one more, and exceeds it at two more.
     """
     free = [s for s in base if s not in fixed][:MAX_SUM_SYMBOLS]
     tried = [base]
@@ -203,7 +203,7 @@ def sizes_near(constants: Sequence[int], base: Sizes, fixed: Collection[str]) ->
 
 
 def ladder_of_sizes(base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
-    """`base` with each size of the ladder for one symbol, then for all."""
+    """Yield `base` with each size of the ladder for one symbol, then for all."""
     free = [s for s in base if s not in fixed][:MAX_SUM_SYMBOLS]
     tried = [base]
     for size in LADDER:
@@ -217,14 +217,14 @@ def ladder_of_sizes(base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
 
 
 def combined_sizes(constants: Sequence[int], limit: int) -> list[int]:
-    """The sums and products of two constants, up to `limit`, that are not beside a constant: frames of a window."""
+    """The sums and products of two constants, up to `limit`, that are not near a constant: frames of a window."""
     pairs = [*combinations_with_replacement(constants, 2)]
     found = sorted({n for a, b in pairs for n in (a + b, a * b) if n <= limit})
     return [n for n in found if all(abs(n - c) > MAX_DISTANCE for c in constants)]
 
 
 def _with_one_changed(base: Sizes, changed: list[str], size: int, free: list[str] | None = None) -> Iterator[Sizes]:
-    """`base` with that size for each of the `changed` symbols alone, then also with each sum that changes with it."""
+    """Yield `base` with that size for each of the `changed` symbols alone, then also with sums that change with it."""
     for s in changed:
         sizes = base | {s: size}
         yield sizes
@@ -232,7 +232,7 @@ def _with_one_changed(base: Sizes, changed: list[str], size: int, free: list[str
 
 
 def _with_sums(base: Sizes, sizes: Sizes, free: list[str]) -> Iterator[Sizes]:
-    """`sizes` with the sum of two others for each symbol in turn that is such a sum in `base`."""
+    """Yield `sizes` with the sum of two others for each symbol in turn that is such a sum in `base`."""
     for total, a, b in sum_relations(free):
         if base[total] == base[a] + base[b] and sizes[total] != sizes[a] + sizes[b]:
             yield sizes | {total: sizes[a] + sizes[b]}

@@ -1,4 +1,4 @@
-"""Transitive uses of a value through data movement and the subgraphs of If, Loop and Scan."""
+"""Transitive uses of a value through data movement and through the subgraphs of If, Loop and Scan."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ class Use(Struct, frozen=True):
 def transitive_uses(
     value: Value, start: S, propagate: Callable[[Op, int, S], S | None], most: int = MAX_FOLLOWED_VALUES
 ) -> Iterator[tuple[Use, S]]:
-    """The uses of `value` and of values derived from it, of at most so many, each with the propagated state.
+    """Yield the uses of `value` and of up to `most` values derived from it, each with the propagated state.
 
-    `propagate` returns the state after an op, None if its outputs are not derived. Subgraphs pass values on unchanged.
+    `propagate` returns the state after an op, or None if its outputs are not derived. Subgraphs pass values on
+    unchanged.
     """
     return islice(_all_uses(value, start, propagate, most), MAX_USES_PER_VALUE * most)
 
@@ -66,7 +67,7 @@ def _all_uses(
 
 
 def _body_inputs(op: Op, index: int) -> Iterator[tuple[Value, Graph]]:
-    """The value of an input of `op` inside its body, and the output that it initializes as loop state."""
+    """Yield the value of an input of `op` inside its body, and the output that it initializes as loop state."""
     if op.type not in {"Loop", "Scan", "SequenceMap"} or op.domain or (op.type == "Loop" and index < 2):
         return
     for body in op.subgraphs:
@@ -78,7 +79,7 @@ def _body_inputs(op: Op, index: int) -> Iterator[tuple[Value, Graph]]:
 
 
 def _body_results(owner: Op, body: Graph, value: Value) -> Iterator[tuple[Value, Graph]]:
-    """The value of a body's result outside, and in the next iteration."""
+    """Yield the value of a body's result outside, and in the next iteration."""
     if owner.domain or not body.is_output(value):
         return
     for i in (i for i, o in enumerate(body.outputs) if o is value):
@@ -113,5 +114,5 @@ def is_selection_only(value: Value, most: int = MAX_FOLLOWED_VALUES) -> bool:
 
 
 def _propagate(op: Op, index: int, state: bool) -> bool | None:
-    """Queries do not return elements of their input; `transitive_uses` itself follows values into subgraphs."""
+    """Whether an op keeps the state; queries return no elements of their input. `transitive_uses` enters subgraphs."""
     return None if op.type in QUERIES or op.subgraphs else state

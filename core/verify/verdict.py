@@ -1,4 +1,4 @@
-"""Verdicts of comparing a model with the original, and the differences found."""
+"""Verdicts of comparisons of a model with the original, and the differences found."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from .input_sets import InputSet
 HALF_IN_SINGLE = "onnxruntime computes most ops of 16-bit floats in 32 bits on a CPU"
 UNSEEN_OVERFLOW = f"{HALF_IN_SINGLE}, so what overflows only in 16 bits is not seen"
 LARGE_INPUT = 1e9
-"""The magnitude of inputs from which on a mismatch names it."""
+"""The magnitude of inputs above which a mismatch names it."""
 
 
 class OutputDifference(Struct, frozen=True):
-    """The largest absolute `error` of an output and the `allowed` error; `reason` is set if it is larger.
+    """The largest absolute `error` of an output and the `allowed` error; `reason` is set if the error is larger.
 
     For integers, bools and strings, `error` counts the wrong elements. `relative` and `ulps` are the largest relative
     error and distance in units in the last place; `noise_floor` is the change of the original itself under
-    perturbation, None if it was not computed. `excused` elements differ, and jump in the original too; a verdict
-    counts them over all input sets. `magnitude` is that of the largest expected element, for floats. All numbers are
-    finite.
+    perturbation, None if it was not computed. `excused` elements differ, and jump in the original too; a verdict counts
+    them over all input sets. `magnitude` is that of the largest expected element, for floats. All numbers are finite.
     """
 
     error: float = 0.0
@@ -45,7 +44,7 @@ class OutputDifference(Struct, frozen=True):
         return to_builtins(self) | {"share_of_allowed": self.share_of_allowed}
 
     def worse(self, other: OutputDifference) -> OutputDifference:
-        """The one with the larger share of its allowed error, with all that both excuse."""
+        """The one with the larger share of its allowed error, with the excused elements of both."""
         worst = max(self, other, key=lambda d: (bool(d.reason), d.share_of_allowed))
         excused = self.excused + other.excused
         return worst if worst.excused == excused else replace(worst, excused=excused)
@@ -54,11 +53,11 @@ class OutputDifference(Struct, frozen=True):
 class Mismatch(Struct, frozen=True):
     """The first wrong output, or a model that does not load or run.
 
-    `output` is empty if the model does not run, `input_set` None if it does not load. Finite inputs are compared first,
-    so on non-finite ones the mismatch implies that finite ones agree. `cut_point` is the first value that the model
-    computes wrongly from values of the original, "" if it is not known, and `region` has the names of everything
+    `output` is empty if the model does not run; `input_set` is None if it does not load. Finite inputs are compared
+    first, so a mismatch on non-finite ones implies that finite ones agree. `cut_point` is the first value that the
+    model computes wrongly from values of the original, "" if it is not known, and `region` has the names of everything
     between these and the cut point in either model. Without a wrong output, `output` is the cut point. `is_gain`: all
-    elements that differ are finite, and not so in the original. `magnitude` is that of the largest finite input.
+    elements that differ are finite, and not finite in the original. `magnitude` is that of the largest finite input.
     """
 
     output: str
@@ -72,7 +71,7 @@ class Mismatch(Struct, frozen=True):
 
     @property
     def lacks_memory(self) -> bool:
-        """Whether the model does not load or run for lack of memory."""
+        """Whether the model does not load or run because memory ran out."""
         return self.reason.endswith(OUT_OF_MEMORY)
 
     @property
@@ -113,10 +112,10 @@ class Verdict(Struct, frozen=True):
     """The result of a comparison: input sets and the largest difference of each output, up to the first `failure`.
 
     `input_sets` and `differences` are for finite inputs, `nonfinite_input_sets` and `nonfinite_differences` for NaN and
-    infinite ones. `sizes` has all sizes of each symbolic dim in these sets. Outputs that are `random` were compared by
-    type and rank only. `changed_regions` counts the regions that were compared on the original's values, on finite
-    inputs. On `excused_sets` input sets, outputs differ beyond finite numbers as `conditions` of the model permit. An
-    engine may be right within `limits` alone, such as "no size is 0"; the `excused_sets` are beyond them then.
+    infinite ones. `sizes` has all sizes of each symbolic dim in these sets. Outputs that are `random` were compared
+    only by type and rank. `changed_regions` counts the regions that were compared on the original's values, on finite
+    inputs. On `excused_sets` input sets, outputs differ outside finite numbers as `conditions` of the model permit. An
+    engine may be right only within `limits`, such as "no size is 0"; the `excused_sets` are then beyond them.
     """
 
     backend: str

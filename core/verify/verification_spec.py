@@ -1,4 +1,4 @@
-"""Verification specs, derived from the original before it is rewritten."""
+"""Verification specs, which are derived from the original before it is rewritten."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from .input_specs import InputSpec, input_specs
 from .run_budgets import NO_COSTS, RunCosts
 from .seeded_session import random_outputs
 
-COMBINED_PART = (0, 1)  # of the combined input sets, see VerificationSpec
-NODE_BYTES = 100  # of a node in a file, about
+COMBINED_PART = (0, 1)  # index of the first combined input set, and distance to the next; see VerificationSpec
+NODE_BYTES = 100  # of a node in a file, approximately
 VALUE_BUDGET = 512 << 20  # bytes, unless the memory is limited
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
 NO_SHAPES: Mapping[str, Sequence[int]] = MappingProxyType({})
@@ -35,12 +35,16 @@ NO_SHAPES: Mapping[str, Sequence[int]] = MappingProxyType({})
 class VerificationSpec(Struct, frozen=True):
     """The inputs and outputs of an original, with given inputs and fixed sizes.
 
-    `uses_half`: 16-bit floats are computed, which backends do not reproduce to the bit. `stateful`: a run changes the
-    weights in place. `effort` decides how much is tried, for `costs` of runs; `memory` is the limit, in bytes, for the
-    process that runs the models, None for most of the machine's. `combined_part` is the part of the combined input sets
-    to draw: the first, and the distance to the next; a distance of 0 stands for none. `max_region_sets` is the most
-    input sets on which changed regions are compared, None for as many as their cost allows. `notes` say which given
-    inputs were left out.
+    Attributes:
+        uses_half: whether 16-bit floats are computed, which backends do not reproduce to the bit.
+        stateful: whether a run changes the weights in place.
+        effort: determines how much is tried, given the `costs` of runs.
+        memory: the limit, in bytes, for the process that runs the models; None for most of the machine's memory.
+        combined_part: the index of the first combined input set to draw, and the distance to the next; a distance of 0
+            stands for none.
+        max_region_sets: the most input sets on which changed regions are compared; None for as many as their cost
+    allows.
+        notes: say which given inputs were skipped.
     """
 
     inputs: list[InputSpec]
@@ -59,7 +63,7 @@ class VerificationSpec(Struct, frozen=True):
 
     @property
     def value_budget(self) -> int:
-        """The bytes of values to keep, of each kind of value: the others are computed again when they are needed."""
+        """The bytes of values to keep, for each kind of value; other values are computed again when they are needed."""
         return VALUE_BUDGET if self.memory is None else self.memory // 8
 
     @classmethod
@@ -104,7 +108,7 @@ class VerificationSpec(Struct, frozen=True):
 
 
 def _largest_value(graph: Graph) -> int:
-    """The bytes of the largest value of the main graph, with unknown extents of 2. O(V)."""
+    """The bytes of the largest value of the main graph; unknown extents are assumed to be 2. O(V)."""
     values = (v for op in graph.ops() for v in op.outputs if v.type is None and v.known_dtype not in {0, STRING})
     shapes = ((v.known_dtype, v.known_shape or ()) for v in values)
     return max((prod(d if isinstance(d, int) else 2 for d in s) * element_bits(t) // 8 for t, s in shapes), default=0)

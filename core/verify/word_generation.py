@@ -1,4 +1,4 @@
-"""Strings that string operators tell apart: matches of patterns, texts with delimiters, words of a vocabulary."""
+"""Strings that string operators distinguish: matches of patterns, texts with delimiters, words of a vocabulary."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
-MATCHES = 6  # words generated for a pattern; as many that nearly match
-MAX_REPEATS = 3  # of an open repetition, beyond its least number
+MATCHES = 6  # words generated for a pattern, and as many that nearly match
+MAX_REPEATS = 3  # of an unbounded repetition, beyond its minimum
 CATEGORY_LETTERS = {
     "CATEGORY_DIGIT": string.digits, "CATEGORY_SPACE": " \t",
     "CATEGORY_WORD": string.ascii_letters + string.digits + "_", "CATEGORY_NOT_DIGIT": "ab",
@@ -19,9 +19,9 @@ PRINTABLE = string.ascii_letters + string.digits + string.punctuation + " "
 
 
 def matching_words(pattern: str) -> list[str]:
-    """Words that match a regular expression, and words one character away from it; none for one that is not read.
+    """Words that match a regular expression, and words one character away from it; empty if it cannot be parsed.
 
-    The syntax of RE2, which onnxruntime matches with, is that of Python in all that is generated here.
+    The syntax of RE2, which onnxruntime uses, equals that of Python for everything that is generated here.
     """
     parser: Any = getattr(re, "_parser", None)
     try:
@@ -34,7 +34,7 @@ def matching_words(pattern: str) -> list[str]:
 
 
 def _samples(tree: Iterable[Any], rng: Random) -> Iterator[str]:
-    """Parts of a word that matches a parsed expression; look-around and references add nothing."""
+    """Yield parts of a word that matches a parsed expression; look-around and references add nothing."""
     for operator, argument in tree:
         match str(operator):
             case "LITERAL":
@@ -80,19 +80,19 @@ def _nearly(word: str, rng: Random) -> str:
 
 
 def delimited_words(delimiter: str) -> list[str]:
-    """Texts in which a delimiter separates words, leads, ends, and follows itself; "" splits at blanks."""
+    """Texts in which a delimiter separates words, begins or ends the text, or is repeated; "" splits at blanks."""
     d = delimiter or " "
     return [f"a{d}b", f"{d}c", f"d{d}", f"e{d}{d}f", f"g{d}h{d}i{d}j", d, "k", "", *([" l\tm  n "] if d == " " else [])]
 
 
 def case_variants(words: Sequence[str]) -> list[str]:
-    """The words, and each in other letter cases."""
+    """The words, and variants of each in other letter cases."""
     others = (f(w) for f in (str.upper, str.lower, str.capitalize) for w in words)
     return list(dict.fromkeys([*words, *others]))
 
 
 def words_of_operator(op_type: str, attributes: Mapping[str, Any]) -> list[str]:
-    """Strings that an operator of the standard domain tells apart, by its attributes."""
+    """Strings that an operator of the standard domain distinguishes, by its attributes."""
     if op_type == "RegexFullMatch":
         return matching_words(str(attributes.get("pattern", "")))
     if op_type == "StringSplit":

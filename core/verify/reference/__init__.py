@@ -1,1 +1,1 @@
-"""Evaluation of regions in double precision, and the judgement of a changed region by it."""
+"""Evaluation of regions in double precision, which is used to judge changed regions."""

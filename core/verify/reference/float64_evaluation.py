@@ -1,4 +1,4 @@
-"""Evaluation of models in double precision, whatever float type they compute in."""
+"""Evaluation of models in double precision, whatever float types they declare."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from ..noise import NOISE_MULTIPLE
 from .sequential_sums import SequentialSums
 
 Policy = Callable[[Array, int, bool], Array]
-"""Makes the result of an op, given in float64, the value that others read.
+"""Converts the float64 result of an op to the value that others read.
 
-It is given the element type in the model, and whether the op is exact: it moves or selects elements.
+Its arguments are also the element type in the model, and whether the op is exact: it moves or selects elements.
 """
 
 Observer = Callable[[onnx.NodeProto, Sequence[Any], Mapping[str, Any]], None]
-"""Is given an op, its inputs, and its attributes with their defaults."""
+"""Called with an op, its inputs, and its attributes with their defaults."""
 
 
 def narrowed(value: Any, element_type: int) -> Any:
-    """A value with its float64 numbers in their type in the model; parts of sequences too."""
+    """Convert float64 numbers in a value, or in the parts of a sequence, to their type in the model."""
     if isinstance(value, list):
         return [narrowed(v, element_type) for v in cast("Sequence[Any]", value)]
     if element_type not in NUMPY_DTYPES or not isinstance(value, np.ndarray):
@@ -46,27 +46,27 @@ def narrowed(value: Any, element_type: int) -> Any:
 
 
 def unchanged(array: Array, element_type: int, is_exact: bool) -> Array:
-    """The result itself."""
+    """Return the result itself."""
     return array
 
 
 def rounded(array: Array, element_type: int, is_exact: bool) -> Array:
-    """The result rounded to its type in the model, as if that were computed with: to infinity beyond its range."""
+    """Round the result to its type in the model, and to infinity beyond its range, as if computed in that type."""
     dtype = NUMPY_DTYPES.get(element_type, np.dtype(np.float64))
     return array.astype(dtype).astype(np.float64, copy=False)
 
 
 def of_matrices(policy: Policy) -> Policy:
-    """The policy for constants of two dims or more; vectors may be bounds, exponents or sizes."""
+    """The policy applied only to constants with two or more dims; vectors may be bounds, exponents or sizes."""
     return lambda array, element_type, is_exact: policy(array, element_type, is_exact) if array.ndim > 1 else array
 
 
 def perturbation(share: float | None, seed: int, *, keep_numbers: bool, times: int = 1) -> Policy:
-    """A policy that moves inexact results by a share of themselves, up or down at random.
+    """A policy that moves inexact results up or down at random by a fraction of themselves.
 
-    A share of None is `times` that by which their type rounds at most.
+    If `share` is None, it is `times` the largest rounding error of their type.
 
-    With `keep_numbers` those that float32 represents stay as they are: whole ones among them may be sizes.
+    With `keep_numbers`, numbers that float32 can represent do not move, because whole ones among them may be sizes.
     """
     rng = np.random.default_rng(seed)
 
@@ -88,7 +88,7 @@ EXACT = (
     | ops_with(Trait.HAS_SUBGRAPHS)
     | {"Cast", "CastLike", "Constant", "Concat", "Where", "Max", "Min", "Clip"}
 )
-"""Operators whose own results are numbers that they were given."""
+"""Operators whose results consist of numbers that they were given."""
 ROUNDOFF = 2.0**-52  # of float64
 NO_ARRAYS: Mapping[str, Any] = MappingProxyType({})
 FunctionTable = Mapping[tuple[str, str, str], onnx.FunctionProto]
@@ -96,12 +96,12 @@ DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
 
 
 class Float64Value(Struct, frozen=True):
-    """A value of a model, its floats as float64; `largest` is the greatest finite magnitude on the way to it.
+    """A value of a model, with floats as float64; `largest` is the largest finite magnitude of intermediate results.
 
-    `out_of_range` says whether, or at which elements, float64 itself over- or underflowed on the way. `perturbed` gives
-    it with the result of each op moved up or down at random, given a seed: by a share of itself, or by as much as it is
-    rounded by in its type in the model where the share is None, and `of_rounded_ops` with 8 times as much in results of
-    ops that float32 cannot represent. `of_ordered_sums` gives it as `evaluate_with_ordered_sums` does, given a seed.
+    `out_of_range` says whether, or at which elements, float64 itself over- or underflowed in intermediate results. The
+    functions compute the value for a seed: `perturbed` with the result of each op moved up or down at random, by a
+    fraction of itself, or if that is None by its rounding error in its type in the model; `of_rounded_ops` also by 8
+    times as much in results of ops that float32 cannot represent; `of_ordered_sums` like `evaluate_with_ordered_sums`.
     """
 
     value: Any
@@ -118,12 +118,12 @@ def evaluate_in_float64(
     outputs: Sequence[str] | Mapping[str, str],
     initializers: Mapping[str, Tensor | Array] = NO_ARRAYS,
 ) -> Mapping[str, Float64Value]:
-    """Evaluate `outputs` of `model` in double precision, with its constants and `feeds` taken as exact.
+    """Evaluate `outputs` of `model` in double precision; its constants and `feeds` are assumed to be exact.
 
-    Results may have other names: `outputs` then gives the name in the model of each.
-    `initializers` are tensors by name, in place of those in the model or beside them. A Cast to a float type, of
-    whatever width, keeps the number. 8-bit floats and integers are the codes that they are. Nodes may be in any order.
-    Raises EvaluationError that names the operator without float64 kernel, or the node that fails.
+    Results may have other names: `outputs` then maps each of them to its name in the model. `initializers` are tensors
+    by name, which replace those in the model or are added to them. A Cast to a float type of any width does not change
+    the number. 8-bit floats and integers are evaluated as their codes. Nodes may be in any order. Raises
+    EvaluationError that names the operator without float64 kernel, or the node that fails.
     """
 
     def run(policy: Policy, weight_policy: Policy | None = None) -> _Evaluation:
@@ -167,9 +167,9 @@ def evaluate_rounded(
     outputs: Sequence[str] | Mapping[str, str],
     initializers: Mapping[str, Tensor | Array] = NO_ARRAYS,
 ) -> Mapping[str, Any]:
-    """Evaluate `outputs` with the result of each op rounded to its type in the model, and of that type.
+    """Evaluate `outputs`, rounding the result of each op to its type in the model.
 
-    So does a device that computes in 16 bits what is declared so, where onnxruntime's CPU provider uses 32 bits between
+    A device that computes declared 16-bit floats in 16 bits does so; onnxruntime's CPU provider uses 32 bits between
     ops. Raises EvaluationError.
     """
     done = _evaluation(model, feeds, outputs, initializers, rounded, of_matrices(rounded))
@@ -183,9 +183,9 @@ def evaluate_with_ordered_sums(
     seed: int,
     initializers: Mapping[str, Tensor | Array] = NO_ARRAYS,
 ) -> Mapping[str, Any]:
-    """Evaluate `outputs` with each sum added one after another in its type in the model, in an order by the seed.
+    """Evaluate `outputs`, adding the terms of each sum one by one in its type, in an order given by the seed.
 
-    What float64 rounds by is part of it: the result of each op is moved by as much. Raises EvaluationError.
+    This includes the rounding errors of float64: the result of each op is moved by as much. Raises EvaluationError.
     """
     move = perturbation(ROUNDOFF, seed, keep_numbers=True)
 
@@ -213,17 +213,18 @@ def evaluate_by_policy(
     order: EvaluationOrder | None = None,
     observe: Observer | None = None,
 ) -> Mapping[str, Any]:
-    """Evaluate the outputs of `model` in float64, each constant and result as `policy` makes it.
+    """Evaluate the outputs of `model` in float64, applying `policy` to each constant and result.
 
-    A subclass of ndarray that `feeds` and the policy give stays one. `order` is that of its nodes, for models that are
-    evaluated often; `observe` is given each op before it is computed, those in bodies too. Raises EvaluationError.
+    Subclasses of ndarray in `feeds` and from the policy are kept. `order` is the order of the nodes, for models that
+    are evaluated often. `observe` is called with each op before it is computed, including those in bodies. Raises
+    EvaluationError.
     """
     names = [v.name for v in model.graph.output]
     return _evaluation(model, feeds, names, initializers, policy, policy, order, observe).results
 
 
 class EvaluationOrder(Struct, frozen=True):
-    """The nodes that outputs need, producers first, and the names that nothing reads after one, by its index."""
+    """The nodes that outputs need, producers first, and by index of a node the names that nothing reads after it."""
 
     nodes: Sequence[_DecodedNode]
     last_uses: Mapping[int, Sequence[str]]
@@ -250,12 +251,12 @@ class _DecodedNode(Struct, frozen=True, dict=True):
 
     @cached_property
     def has_references(self) -> bool:
-        """Whether an attribute is one of the function around the node."""
+        """Whether an attribute refers to one of the enclosing function."""
         return any(a.ref_attr_name for a in self.node.attribute)
 
     @cached_property
     def attributes(self) -> Mapping[str, Any]:
-        """The values of the attributes that the node has."""
+        """The values of the attributes that the node sets."""
         return {a.name: _value_of(a) for a in self.node.attribute}
 
 
@@ -279,7 +280,7 @@ def _evaluation(
 
 @dataclass(slots=True)
 class _Scope:
-    """The values and element types of a graph, and those of the graph around it."""
+    """The values and element types of a graph, and those of the enclosing graph."""
 
     opsets: Mapping[str, int]
     policy: Policy
@@ -303,18 +304,18 @@ class _Scope:
         raise EvaluationError(f"{name} has no value")
 
     def bind_constant(self, name: str, array: Array) -> None:
-        """Give a name a constant."""
+        """Bind a name to a constant."""
         self.bind(name, array)
         self.values[name] = self.after_policy(self.values[name], self.types[name])
 
     def after_policy(self, constant: Any, element_type: int) -> Any:
-        """A constant after the policy, which may take it for rounded, as rewrites fold numbers into them."""
+        """A constant after the policy, which may treat it as rounded, because rewrites fold numbers into constants."""
         if not isinstance(constant, np.ndarray) or cast("Array", constant).dtype != np.float64:
             return constant
         return self.policy(cast("Array", constant), element_type, False)
 
     def bind(self, name: str, value: Any, element_type: int = 0) -> None:
-        """Give a name a value as the model has it."""
+        """Bind a name to a value as stored in the model."""
         self.types[name] = element_type or _element_type(value)
         self.values[name] = widened(value)
 
@@ -331,7 +332,7 @@ class _Evaluation:
     flags: set[str] = field(default_factory=set[str])
 
     def note_flag(self, kind: str, _: int) -> None:
-        """Note an exception of floating point: `overflow` or `underflow`."""
+        """Record a floating-point exception: `overflow` or `underflow`."""
         self.flags.add(kind)
 
     def run(
@@ -342,7 +343,7 @@ class _Evaluation:
         initializers: Mapping[str, Tensor | Array],
         order: EvaluationOrder | None = None,
     ) -> None:
-        """Evaluate a model into `results`."""
+        """Evaluate a model and add the outputs to `results`."""
         scope = _Scope(opset_versions(model), self.weight_policy, tensors={t.name: t for t in model.graph.initializer})
         for s in model.graph.sparse_initializer:
             scope.bind(s.values.name, _dense(s))
@@ -437,11 +438,11 @@ class _Evaluation:
             inner.bind(formal, None)
         for inner_node in function.node:
             self._run_node(_DecodedNode.of(inner_node), inner)
-        # Bodies leave out optional outputs, by what inputs and attributes the call has.
+        # Bodies omit optional outputs, depending on the inputs and attributes of the call.
         return [inner.read(name) if name in inner.values else (None, 0) for name in function.output]
 
     def _finished(self, value: Any, element_type: int, is_exact: bool) -> Any:
-        """A result after the policy, with its magnitude noted."""
+        """A result after the policy; its magnitude is recorded."""
         if isinstance(value, list):
             return [self._finished(v, element_type, is_exact) for v in cast("list[Any]", value)]
         if not isinstance(value, np.ndarray):
@@ -460,7 +461,7 @@ class _Evaluation:
 
 
 def _dense(sparse: onnx.SparseTensorProto) -> Array:
-    """The tensor of a sparse one (onnx.proto, SparseTensorProto)."""
+    """The dense tensor for a sparse one (onnx.proto, SparseTensorProto)."""
     values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
     out = np.zeros(tuple(sparse.dims), values.dtype)
     if indices.ndim == 1:
@@ -489,13 +490,13 @@ def _shape(value: Any) -> object:
 
 
 def _own_type(value: Any) -> int:
-    """The element type of a result that is its own in the model; 0 for floats, evaluated as float64."""
+    """The element type of a result if it keeps the type of the model; 0 for floats, which are evaluated as float64."""
     kind = _element_type(value)
     return 0 if kind == TensorProto.DOUBLE else kind
 
 
 def _last_uses(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> dict[int, list[str]]:
-    """The names that nothing reads after a node, by its index."""
+    """The names that nothing reads after a node, by the index of the node."""
     last: dict[str, int] = {}
     for index, node in enumerate(nodes):
         last.update(dict.fromkeys((*node.output, *read_names(node)), index))
@@ -506,7 +507,7 @@ def _last_uses(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> dict[
 
 
 def _resolved_node(node: onnx.NodeProto, scope: _Scope) -> onnx.NodeProto:
-    """The node, with the attributes of the call of its function in place of references to them."""
+    """The node with references to attributes replaced by the attributes of the call of its function."""
     found = onnx.NodeProto()
     found.CopyFrom(node)
     del found.attribute[:]
@@ -532,7 +533,7 @@ def _value_of(a: AttributeProto) -> Any:
 
 
 def _function_body(schema: Any, node: onnx.NodeProto, version: int, types: Sequence[int]) -> onnx.FunctionProto | None:
-    """The function that defines an operator at an opset; None if there is none."""
+    """The function that defines an operator at an opset, or None if there is none."""
     if schema is None:
         return None
     plain: list[int] = [v for v in schema.function_opset_versions if v <= version]
@@ -551,7 +552,7 @@ def _function_body(schema: Any, node: onnx.NodeProto, version: int, types: Seque
 
 @cache
 def _output_types(schema: Any, stated: int, types: tuple[int, ...], count: int) -> Sequence[int]:
-    """The element types of outputs whose values are floats: as the type variables or an attribute say, else float."""
+    """The element types of float outputs, by type variables or an attribute; float by default."""
     first = next((t for t in types if t in (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)), 0)
     if schema is None:
         return [first or TensorProto.FLOAT] * count

@@ -1,4 +1,4 @@
-"""Judgement of a changed region by the float64 values of both its versions."""
+"""Judgement of a changed region by its float64 values in both models."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from ..output_comparison import (
 )
 from .float64_evaluation import EXACT, ROUNDOFF, Float64Value
 
-RARE_ONE_IN = 100  # one integer in so many may round to another one
-MAX_JUMPS = 4  # times as many elements may differ as move with the inputs
-FAR = 0.05  # share of the largest magnitude, at least `MIN_SCALE`, by which an original is far from its float64 value
+RARE_ONE_IN = 100  # one integer in this many may round to a different one
+MAX_JUMPS = 4  # this multiple of the elements that move with the inputs may differ
+FAR = 0.05  # from float64, as a fraction of the largest magnitude or `MIN_SCALE`, if that is more
 SATURATED_TOLERANCE = 1e-3  # relative error of elements at which the original saturates
-MAX_SUBNORMAL_ULPS = 8  # ulps of the smallest numbers, which kernels may flush to zero
+MAX_SUBNORMAL_ULPS = 8  # ulps of the smallest numbers, which kernels may replace by zero
 
 
-MIN_GROWTH = 2  # of a change under more ulps, at least: a jump is as large each time, and explains nothing
-KERNEL_EPSILONS = 0.25  # the absolute error of onnxruntime's Sigmoid, Tanh and Erf, of which 8 times are allowed
+MIN_GROWTH = 2  # of a change under more ulps, at least; a jump stays as large, and explains nothing
+KERNEL_EPSILONS = 0.25  # absolute error of onnxruntime's Sigmoid, Tanh and Erf; 8 times as much is allowed
 APPROXIMATED_OPS = ops_with(Trait.APPROXIMATED)
 
 
 Moves = Callable[[int], Sequence[Any]]
-"""Gives a value in float64 when inputs are moved at random by some ulps."""
+"""Returns a value in float64 for inputs that are moved at random by some ulps."""
 
 
 class Decision(StrEnum):
@@ -57,11 +57,11 @@ class Decision(StrEnum):
 
 
 class Judgement(Struct, frozen=True):
-    """A decision on a value of a changed region, with its `reason` in a few words.
+    """A decision on a value of a changed region, with its `reason`.
 
     At `saturating` elements the original overflows or underflows inside the region, and the rewritten region does not.
-    `redefined` elements are finite in the rewritten region alone for another reason, as where 0 / 0 becomes 0: only the
-    outputs show if that matters.
+    `redefined` elements are finite only in the rewritten region for another reason, such as 0 / 0 becoming 0; only the
+    outputs show whether that matters.
     """
 
     decision: Decision
@@ -82,13 +82,13 @@ def judge(
     noise: float = 0.0,
     moved: Moves = lambda _: (),
 ) -> Judgement:
-    """Judge the value that a region of the original and its rewritten form computed from the same inputs.
+    """Judge the values that a region of the original and its rewritten form computed from the same inputs.
 
-    `truth` and `rewritten_truth` are that value in float64, by the two regions. Wrong is a value farther from the truth
-    than the rounding of the original explains, or a rewritten region whose own truth is another. `noise` is the largest
-    change of the original under perturbation, for regions where rounding accumulates over many steps. Where its inputs
-    cancel, as much as an ulp of them does is rounding, too: `moved` gives its values. Undecided is a value of which
-    float64 says nothing.
+    `truth` and `rewritten_truth` are the value in float64 by each region. A value is wrong if it is farther from the
+    truth than the rounding of the original explains, or if the truths of the regions differ. `noise` is the largest
+    change of the original under perturbation, for regions in which rounding errors accumulate over many steps. If
+    inputs cancel, the effect of an ulp of them counts as rounding, too: `moved` returns the value for moved inputs. A
+    value is undecided if float64 implies nothing about it.
     """
     with np.errstate(all="ignore"):
         region = _Region(truth, rewritten_truth, noise, moved)
@@ -96,13 +96,13 @@ def judge(
 
 
 def kernel_error(model: onnx.ModelProto, dtype: np.dtype[Any]) -> float:
-    """The absolute error of kernels of bounded functions in a model, which are not exact for tiny results."""
+    """The absolute error of kernels of bounded functions in a model; they are not exact for tiny results."""
     is_approximated = any(node.op_type in APPROXIMATED_OPS for node in all_nodes(model.graph.node))
     return KERNEL_EPSILONS * float(float_info(dtype).eps) if is_approximated and is_float(dtype) else 0.0
 
 
 def is_far_from_float64(value: Array, truth: Any) -> Array:
-    """For each element of a value, whether its float64 value is another one, as where a model rounds on purpose."""
+    """Whether each element of a value differs from its float64 value, such as where a model rounds on purpose."""
     a = np.asarray(truth)
     if a.dtype.kind in "iu":
         off = np.asarray(a != value)
@@ -120,15 +120,16 @@ def differ_by_rounding(
     rounds_on_purpose: bool,
     least_error: float = 0.0,
 ) -> bool:
-    """Whether the `values` of an output by both models are the same in float64, as their `truths`, but for rounding.
+    """Whether the `values` of an output by both models are equal in float64, given their `truths`, except for rounding.
 
-    That is as far and as many elements as it moves in float64 when inputs and weights of the original, `moved`, move by
-    an ulp: no constant of the rewritten model is rounded there, so that what these lost counts. Nor may the output of
-    the rewritten model be much farther from float64 than the original's output is, in onnxruntime or `recomputed`: with
-    each op rounded to its type of 16 bits, or with sums in other orders; but for the `least_error` of kernels. Where
-    the original `rounds_on_purpose`, as by adding and subtracting a constant, float64 has no meaning for elements far
-    from it. What the models differ by in float64 is measured by the elements that differ, and by others that are no
-    larger; an output of 64 bits, of which float64 rounds as much, may be off by what `recomputed` ones are.
+    As many elements may differ, and as far, as in float64 when inputs and weights of the original move by an ulp:
+    `moved`. No constant of the rewritten model is rounded there, so the errors of rounded constants count. The output
+    of the rewritten model may also not be much farther from float64 than that of the original, computed by onnxruntime
+    or `recomputed`: with each op rounded to its 16-bit type, or with sums in other orders; `least_error` of kernels is
+    allowed. If the original `rounds_on_purpose`, such as by adding and subtracting a constant, float64 has no meaning
+    for elements far from it. The difference of the models in float64 is measured by the elements that differ, and by
+    others that are no larger; a 64-bit output, for which float64 rounds as much, may be off by as much as `recomputed`
+    ones are.
     """
     (a, b), dtype = map(np.asarray, truths), values[0].dtype
     if any(_parts(t) is not None for t in truths) or a.dtype != b.dtype or not a.shape == b.shape == values[0].shape:
@@ -163,7 +164,7 @@ def differ_by_rounding(
 
 
 def _deviations(a: Array, b: Array) -> Array:
-    """The distance of each element: 0 for equal ones and pairs of NaN, infinite for others that are not finite."""
+    """The distance of each element: 0 for equal elements and pairs of NaN, infinite for others that are not finite."""
     if a.dtype.kind not in "fc":
         return np.where(a == b, 0.0, 1.0)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
@@ -171,7 +172,7 @@ def _deviations(a: Array, b: Array) -> Array:
 
 
 def changes_without_jumps(a: Array, near: Sequence[Any], far: Sequence[Any]) -> Array:
-    """The largest change of each element in values that moved `near`; 0 where it is not larger in `far` ones."""
+    """The largest change of each element in values that moved `near`; 0 if the change is not larger in `far` ones."""
     still = np.zeros(a.shape)
     least, most = (
         np.max([still, *(distances(a, to_64_bit(np.asarray(m))) for m in moves if np.shape(m) == a.shape)], axis=0)
@@ -181,9 +182,9 @@ def changes_without_jumps(a: Array, near: Sequence[Any], far: Sequence[Any]) -> 
 
 
 def is_decided_by_rounding(original: Any, rewritten: Any, truth: Float64Value) -> bool:
-    """Whether rounding decides each bool in which a value differs, as `sigmoid(x) > t` where x is at the threshold.
+    """Whether rounding decides each bool that differs, such as `sigmoid(x) > t` for an x at the threshold.
 
-    Results of ops that are exact, such as those at ties, do not count as rounded. Indices are never so decided.
+    Results of exact ops, such as those at ties, are not considered rounded. Indices are never decided by rounding.
     """
     o, r = np.asarray(original), np.asarray(rewritten)
     if o.dtype != r.dtype or o.shape != r.shape or o.dtype != np.bool_:
@@ -199,11 +200,11 @@ def is_decided_by_rounding(original: Any, rewritten: Any, truth: Float64Value) -
 
 
 IN_OWN_TYPES = "where each op rounds to its own type"
-"""The words of a message on numbers of `evaluate_rounded`, in place of onnxruntime's."""
+"""The text that replaces onnxruntime's in a message about numbers of `evaluate_rounded`."""
 
 
 def describe_new_overflows(before: Any, after: Any) -> str:
-    """How many elements of a float value overflow in a rewritten model alone, where each op rounds; "" for none."""
+    """How many elements of a float value overflow only in a rewritten model, if each op rounds; "" for none."""
     a, b = (np.asarray(None if _parts(v) is not None else v) for v in (before, after))
     if a.shape != b.shape or not is_float(a.dtype) or not is_float(b.dtype):
         return ""
@@ -212,7 +213,7 @@ def describe_new_overflows(before: Any, after: Any) -> str:
 
 
 class _Region(Struct, frozen=True):
-    """A value of both versions of a region in float64."""
+    """A value in both models' versions of a region, in float64."""
 
     truth: Float64Value
     rewritten_truth: Float64Value
@@ -220,7 +221,7 @@ class _Region(Struct, frozen=True):
     moved_inputs: Moves
 
     def judge(self, o: Any, r: Any, a: Any, b: Any, path: tuple[Any, ...]) -> Judgement:
-        """Judge original, rewritten and their float64 values; `path` leads to them in a sequence or map."""
+        """Judge original, rewritten and their float64 values; `path` leads to these in a sequence or map."""
         parts = [_parts(value) for value in (o, r, a, b)]
         if any(p is not None for p in parts):
             return self._judge_parts(parts, path)
@@ -266,7 +267,7 @@ class _Region(Struct, frozen=True):
         counts = [int(np.count_nonzero(v)) for v in (theirs, ours)]
         if not apart.any() and counts[1] <= max(NOISE_MULTIPLE * counts[0], off.size // RARE_ONE_IN):
             return RIGHT
-        jumps = np.zeros_like(off)  # elements of which rounding decides
+        jumps = np.zeros_like(off)  # elements that rounding decides
         for m in self.moved(self.truth, path, None):
             if m.shape == a.shape:
                 jumps |= np.asarray(m != a)
@@ -277,8 +278,8 @@ class _Region(Struct, frozen=True):
     def own_error(self, path: tuple[Any, ...], negligible: float) -> float:
         """The absolute error of the float64 values themselves.
 
-        A bound from the largest intermediate value, where it is `negligible`; otherwise, as where a mask adds the
-        lowest number, the change under rounding errors made at each op.
+        If it is `negligible`, a bound from the largest intermediate value; otherwise, such as for a mask that adds the
+        lowest number, the change under rounding errors in each op.
         """
         bound = NOISE_MULTIPLE * ROUNDOFF * max(self.truth.largest, self.rewritten_truth.largest)
         if bound <= negligible:
@@ -287,11 +288,11 @@ class _Region(Struct, frozen=True):
         return NOISE_MULTIPLE * max(map(float, changes))
 
     def rounding_error(self, path: tuple[Any, ...], where: Array | None) -> float:
-        """The largest change of the original in float64, or of some of its elements, when each of its ops rounds."""
+        """The largest change of the original in float64, or of some of its elements, if each of its ops rounds."""
         return self._change(self.truth, path, None, where)
 
     def change_by_order(self, path: tuple[Any, ...], where: Array) -> float:
-        """The largest change of elements of the original in float64 when its sums round, added in several orders."""
+        """The largest change of elements of the original in float64 if its sums round, added in several orders."""
         a = to_64_bit(np.asarray(_at(self.truth.value, path)))
         found = [np.asarray(_at(self.truth.of_ordered_sums(seed), path)) for seed in range(PERTURBATION_RUNS)]
         return max(
@@ -300,7 +301,7 @@ class _Region(Struct, frozen=True):
         )
 
     def change_by_inputs(self, path: tuple[Any, ...], where: Array) -> float:
-        """The largest change of elements of the original in float64 when its inputs move by an ulp, without jumps."""
+        """The largest change of elements of the original in float64 if its inputs move by an ulp, without jumps."""
         a = to_64_bit(np.asarray(_at(self.truth.value, path)))
         near, far = ([_at(v, path) for v in self.moved_inputs(ulps)] for ulps in (1, NOISE_MULTIPLE))
         return float(changes_without_jumps(a, near, far)[where].max(initial=0.0))
@@ -324,7 +325,7 @@ class _Region(Struct, frozen=True):
 
 
 class _Floats(Struct, frozen=True):
-    """The original's floats x, the rewritten ones y, and what both regions give in float64: a, b."""
+    """The original's floats x, the rewritten ones y, and the float64 results of both regions: a, b."""
 
     region: _Region
     path: tuple[Any, ...]
@@ -351,7 +352,7 @@ class _Floats(Struct, frozen=True):
         return replace(found, saturating=np.count_nonzero(saturating), redefined=np.count_nonzero(redefined))
 
     def _nonfinite(self, off: Array) -> Judgement | None:
-        """The judgement of elements that are not finite; None where they are right."""
+        """The judgement of elements that are not finite, or None if they are right."""
         x, y, a = self.x, self.y, self.a
         greatest = float(float_info(self.real_dtype).max)
         as_true = (
@@ -364,7 +365,7 @@ class _Floats(Struct, frozen=True):
         return None
 
     def _gained(self, off: Array) -> tuple[Array, Array]:
-        """The elements that are finite in the rewritten value alone: by less saturation, and by another meaning.
+        """The elements that are finite only in the rewritten value: by less saturation, and by another meaning.
 
         An element that is not finite in float64 either is so by definition, unless float64 saturates too.
         """
@@ -378,8 +379,8 @@ class _Floats(Struct, frozen=True):
     def _measure(self, at: Array) -> Judgement:
         """The judgement of finite elements.
 
-        The rounding of elements that are larger than those that differ explains no other function, as the rounding
-        of a row of large numbers beside one whose weights were lost.
+        The rounding of elements that are larger than those that differ does not explain another function, such as the
+        rounding of a row of large numbers next to one whose weights were lost.
         """
         x, y, a, b = (v[at] for v in (self.x, self.y, self.a, self.b))
         base = min_tolerance(self.dtype)
@@ -455,8 +456,8 @@ def mentions_16_bits(model: onnx.ModelProto) -> bool:
 def narrows(original: onnx.ModelProto, rewritten: onnx.ModelProto) -> bool:
     """Whether a rewritten region computes more in 16-bit floats than the original one.
 
-    onnxruntime's CPU provider computes in 32 bits what a device with 16-bit arithmetic would overflow in, so that its
-    results are the same. Unknown types count as wide.
+    onnxruntime's CPU provider computes in 32 bits what would overflow on a device with 16-bit arithmetic, so that its
+    results are the same. Unknown types are assumed to be wide.
     """
     return bool(_narrow_operators(rewritten) - _narrow_operators(original))
 

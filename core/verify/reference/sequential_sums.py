@@ -1,4 +1,4 @@
-"""Arrays of float64 whose sums are added one after another in the type that the model declares, in any order."""
+"""Arrays of float64 whose sums are added term by term in the type that the model declares, in any order."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import numpy as np
 from ...operators.element_types import NUMPY_DTYPES, WIDENED, Array
 from ..noise import NOISE_MULTIPLE
 
-MAX_BLOCKS = 32  # of the terms of a product of matrices: each is computed exactly, and then added
-CHUNK_ELEMENTS = 1 << 22  # that are added in one call
+MAX_BLOCKS = 32  # of the terms of a product of matrices; each block is computed exactly, and the blocks are added
+CHUNK_ELEMENTS = 1 << 22  # elements that are added in one call
 EQUATION = re.compile(r"[A-Za-z]*(,[A-Za-z]*)*(->[A-Za-z]*)?")  # of einsum, without an ellipsis
 KEEPS_ADDITIONS = frozenset({
     np.multiply, np.divide, np.negative, np.positive, np.absolute, np.square, np.sqrt, np.exp, np.log,
 })  # fmt: skip
-"""Functions of a sum that another sum may undo, as a norm of norms is the norm of all."""
+"""Functions of a sum that another sum may invert, such as a norm of norms, which is the norm of all."""
 
 
 class SequentialSums(np.ndarray[Any, Any]):
-    """Float64 numbers, whose sums round at each addition to `precision`; those of 16-bit floats, as kernels do, to 32.
+    """Float64 numbers whose sums round to `precision` at each addition; for 16-bit floats to 32 bits, as in kernels.
 
-    The order of a sum is one of many, which `seed` chooses: the first ones are from either end. A number may be a sum
-    itself, unless it was spread over an axis since. It stands for the `additions` of as many numbers of its own size,
-    more if its addends cancel. A sum of such numbers is moved by as much as it may round at most where these additions
-    are part of it: half an epsilon of each partial sum (Higham 2002, Accuracy and Stability of Numerical Algorithms,
-    4.2). As 8 times the change is allowed, it is moved by an eighth of that.
+    `seed` chooses one of many orders of a sum; the first seeds start at either end. A number may itself be a sum,
+    unless it was broadcast over an axis since. It represents the `additions` of as many numbers of its own size, or
+    more if its addends cancel. A sum of such numbers is moved by the most that it may round if these additions are part
+    of it: half an epsilon of each partial sum (Higham 2002, Accuracy and Stability of Numerical Algorithms, 4.2).
+    Because 8 times the change is allowed, it is moved by an eighth of that.
     """
 
     precision: np.dtype[Any]
@@ -37,7 +37,7 @@ class SequentialSums(np.ndarray[Any, Any]):
 
     @classmethod
     def of(cls, array: Array, element_type: int, seed: int) -> Array:
-        """The numbers of a value of an element type, if they are evaluated as float64; other arrays as they are."""
+        """The numbers of a value of an element type if they are evaluated as float64; other arrays do not change."""
         if array.dtype not in WIDENED:
             return array
         found = array.view(cls)
@@ -46,7 +46,7 @@ class SequentialSums(np.ndarray[Any, Any]):
         return found
 
     def __array_finalize__(self, source: Any) -> None:
-        """Take over what is known of the array that this one is made of."""
+        """Copy what is known about the array from which this one is made."""
         self.precision = getattr(source, "precision", np.dtype(np.float32))
         self.seed, self.additions = getattr(source, "seed", 0), getattr(source, "additions", 1)
 
@@ -75,14 +75,14 @@ class SequentialSums(np.ndarray[Any, Any]):
         return self._like(found, 1 if is_spread else own)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Compute an einsum in order, and other functions by the ufuncs of which they consist, or as they are."""
+        """Compute an einsum in order, and other functions by the ufuncs that they use, or directly."""
         if function is np.einsum and EQUATION.fullmatch(args[0]):
             return self._like(self._einsum(args[0], [_plain(x) for x in args[1:]]), 1)
         found = super().__array_function__(function, types, args, kwargs)
         return self._like(found, 1) if type(found) is np.ndarray else found
 
     def _like(self, array: Any, additions: float) -> Any:
-        """An array of float64 in the same order; others, such as conditions, as they are."""
+        """An array of float64 in the same order; other arrays, such as conditions, do not change."""
         if array is None or np.asarray(array).dtype != np.float64:
             return array
         found = np.asarray(array).view(SequentialSums)
@@ -131,7 +131,7 @@ class SequentialSums(np.ndarray[Any, Any]):
         return self._merged(exact, total, partial_sums, additions), additions * more
 
     def _merged(self, exact: Array, rounded: Array, partial_sums: Array, additions: float) -> Array:
-        """A sum that rounds as one of all `additions`: up, down, or in any direction."""
+        """A sum that rounds like one of all `additions`: up, down, or in any direction."""
         error = _error(exact, rounded)
         if additions == 1:
             return exact + error
@@ -142,13 +142,13 @@ class SequentialSums(np.ndarray[Any, Any]):
         )
 
     def _product(self, a: Array, b: Array) -> Array:
-        """A product of matrices, added by blocks."""
+        """A product of matrices, added in blocks."""
         blocks = self._blocks(a.shape[-1])
         parts = (np.matmul(a[..., at], b[at] if b.ndim == 1 else b[..., at, :]) for at in blocks)
         return self._added(np.asarray(np.matmul(a, b)), parts, a.shape[-1])
 
     def _einsum(self, equation: str, arrays: Sequence[Array]) -> Array:
-        """A sum of products, added by blocks of the longest of its axes."""
+        """A sum of products, added in blocks of the longest of its axes."""
         exact = np.asarray(np.einsum(equation, *arrays, optimize=True))
         terms, arrow, result = equation.partition("->")
         labels = terms.split(",")
@@ -169,7 +169,7 @@ class SequentialSums(np.ndarray[Any, Any]):
         return self._added(exact, map(part, self._blocks(summed[longest])), prod(summed.values()))
 
     def _added(self, exact: Array, parts: Iterator[Array], count: int) -> Array:
-        """A sum of parts of `count` products, whose roundings in any direction add up to a root of their number."""
+        """A sum of parts of `count` products; random rounding errors grow with the square root of their number."""
         total = np.zeros(exact.shape, self.precision)
         for part in parts:
             total += part.astype(self.precision)
@@ -186,13 +186,13 @@ class SequentialSums(np.ndarray[Any, Any]):
 
 
 def _cancellation(magnitudes: Array, total: Array) -> float:
-    """How many times as large the magnitudes of addends are as their sums, at the largest ones."""
+    """The ratio of the magnitudes of addends to their sums, at the largest ones."""
     most, least = float(magnitudes.max(initial=0.0)), float(np.abs(total).max(initial=0.0))
     return most / least if least and np.isfinite(most) else 1.0
 
 
 def _error(exact: Array, rounded: Array) -> Array:
-    """The rounding errors of a sum; none where it is not finite."""
+    """The rounding errors of a sum; 0 where it is not finite."""
     errors = rounded.astype(np.float64) - exact
     return np.where(np.isfinite(errors), errors, 0.0)
 

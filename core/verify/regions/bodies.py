@@ -1,4 +1,4 @@
-"""Bodies of If, Loop and Scan: models of their own, compared on the inputs that they get in runs of the original."""
+"""Bodies of If, Loop and Scan: separate models, compared on the inputs that they get in runs of the original."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from .region_models import LoadRegion, value_type
 from .shared_values import RegionDifference
 from .value_graph import ValueGraph
 
-MAX_BODY_SETS = 24  # iterations of one body on all input sets; from then on the first on each
-MAX_FIRST_ITERATIONS = 256  # of one body, and those before
-MAX_BODY_BYTES = 64 << 20  # bytes of their inputs, from which on there are no more
+MAX_BODY_SETS = 24  # iterations of one body on all input sets; after that, only the first iteration on each
+MAX_FIRST_ITERATIONS = 256  # of one body, including iterations that are not kept
+MAX_BODY_BYTES = 64 << 20  # bytes of their inputs, above which no more are kept
 MAX_ITERATIONS = 4  # of a Loop or Scan on one input set
 
 
@@ -71,7 +71,7 @@ class BodyPair(Struct, frozen=True):
         return cls(original, rewritten, before[0], after[0], is_given, reads)
 
     def names(self, values: Mapping[str, Any]) -> tuple[str, str] | None:
-        """The attributes with the bodies that run on these values, in both models; None if that is not known."""
+        """The attributes of the bodies that run on these values, in both models; None if they are not known."""
         old, new = self.original.nodes[self.before], self.rewritten.nodes[self.after]
         if old.op_type != "If":
             return "body", "body"
@@ -88,7 +88,7 @@ class BodyPair(Struct, frozen=True):
     def models(
         self, bodies: tuple[onnx.GraphProto, onnx.GraphProto], values: Mapping[str, Any]
     ) -> tuple[SplitModel, SplitModel] | None:
-        """Both bodies as models, which read `values` of the original; None if names of one mean two things."""
+        """Both bodies as models that read `values` of the original; None if a name has two meanings."""
         old = _body_model(self.original, self.before, bodies[0], self._is_read, values)
         new = _body_model(self.rewritten, self.after, bodies[1], self.is_given, values)
         return None if old is None or new is None else (old, new)
@@ -97,7 +97,7 @@ class BodyPair(Struct, frozen=True):
         return name in self.reads
 
     def run(self, values: Mapping[str, Any], run_body: BodyRunner) -> None:
-        """Run the original's op by its meaning, with `run_body` for each iteration. Raises EvaluationError."""
+        """Run the original's op by its definition, with `run_body` for each iteration. Raises EvaluationError."""
         node, version = self.original.nodes[self.before], opset_versions(self.original.model.message)[""]
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         inputs = [_value(self.original, name, values) if name else None for name in node.input]
@@ -109,7 +109,7 @@ def _body(node: onnx.NodeProto, name: str) -> onnx.GraphProto:
 
 
 def _value(graph: ValueGraph, name: str, values: Mapping[str, Any]) -> Any:
-    """A value that is given or constant; None for another one."""
+    """A value that is given or constant; None otherwise."""
     constant = graph.constants.get(name)
     return constant.array if isinstance(constant, Tensor) else values.get(name)
 
@@ -151,7 +151,7 @@ CompareModels = Callable[[SplitModel, SplitModel, Sequence[InputSet]], RegionDif
 
 @dataclass(slots=True)
 class _Body:
-    """One body of both models, and the inputs of iterations of the original's, by their input set and number."""
+    """A body of both models, and the inputs of iterations of the original's, by their input set and number."""
 
     original: SplitModel
     rewritten: SplitModel
@@ -160,7 +160,7 @@ class _Body:
     byte_count: int = 0
 
     def takes(self, number: int) -> bool:
-        """Whether an iteration of this number is kept."""
+        """Whether the iteration with this number is kept."""
         most = MAX_BODY_SETS if number else MAX_FIRST_ITERATIONS
         return len(self.iterations) < most and self.byte_count < MAX_BODY_BYTES
 
@@ -170,7 +170,7 @@ class _Body:
         return self.session.run([o.name for o in graph.output], {i.name: feeds[i.name] for i in graph.input}, timeout)
 
     def add(self, input_set: InputSet, feeds: Mapping[str, Any], number: int) -> None:
-        """Keep the inputs of both models in an iteration. Raises _EnoughIterations if one is not there."""
+        """Keep the inputs of both models in an iteration. Raises _EnoughIterations if an input is missing."""
         names = dict.fromkeys(i.name for m in (self.original, self.rewritten) for i in m.message.graph.input)
         if not names.keys() <= feeds.keys():
             raise _EnoughIterations
@@ -223,7 +223,7 @@ class ChangedBodies:
             pair.run(values, run_body)
 
     def first_difference(self) -> tuple[str, RegionDifference] | None:
-        """The first wrong cut point in a body, after the cut point of its op; None if all are right."""
+        """The first wrong cut point in a body, and the cut point of its op; None if all are right."""
         for (op, *_), body in self._bodies.items():
             if body is None or not body.iterations:
                 continue

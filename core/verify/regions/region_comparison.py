@@ -1,4 +1,4 @@
-"""Comparison of changed regions: each computes a value that both models share, from values of the original."""
+"""Comparison of changed regions, each of which computes a value that both models share from values of the original."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from .region_models import LoadedRegion, LoadRegion, RegionModel, cut_region, ma
 from .shared_values import RegionDifference, SharedValues
 from .value_graph import ValueGraph
 
-MAX_GROUP_BYTES = 64 << 20  # bytes of values of one group on one input set, as far as extents are known
-MAX_GROUP_CUT_POINTS = 16  # onnxruntime takes longer than in proportion to load more
+MAX_GROUP_BYTES = 64 << 20  # bytes of values of one group on one input set, if extents are known
+MAX_GROUP_CUT_POINTS = 16  # the loading time of onnxruntime grows faster than the number of cut points
 SATURATES = "onnxruntime saturates sums of two products of bytes on this processor"
 MAX_HELD_BYTES = 256 << 20  # bytes of values of the first group on all input sets that are compared together
 
@@ -41,8 +41,8 @@ MAX_HELD_BYTES = 256 << 20  # bytes of values of the first group on all input se
 class GroupPlan(Struct, frozen=True):
     """Some cut points, and the part of the original that computes them after the parts of earlier groups.
 
-    `computed` are the values that this part gives, for these cut points and for later groups. `taken` are values of
-    earlier parts that this group reads. `released` are values of this and of earlier parts that no later group reads.
+    `computed` are the values that this part computes, for these cut points and for later groups. `taken` are values of
+    earlier parts that this group reads. `released` are values of this and earlier parts that no later group reads.
     """
 
     cut_points: tuple[str, ...]
@@ -105,11 +105,11 @@ def split_cut_points(
 
 
 _Known = tuple[InputSet, dict[str, Any]]
-"""An input set, and the values of the original there that later groups read, without the inputs."""
+"""An input set, and the values of the original on it that later groups read, without the inputs."""
 
 
 class _NotTensors(Exception):
-    """Raised for values of the original that are sequences, maps or optionals, which regions do not exchange."""
+    """Raised for values of the original that are sequences, maps or optionals, which cannot be passed to regions."""
 
     def __init__(self, names: set[str]) -> None:
         self.names = names
@@ -117,16 +117,16 @@ class _NotTensors(Exception):
 
 @dataclass(slots=True)
 class ChangedRegions:
-    """The regions of a rewritten model that differ from the original's, in sessions that `load` makes.
+    """The regions of a rewritten model that differ from the original's, in sessions that `load` creates.
 
-    On an input set the original computes the values at their boundaries, and each region of the rewritten model its
-    value from these, so that rounding before a region has no influence on it. Regions are compared in groups of up to
-    `max_cut_points` whose values have about `max_bytes`, one group on all input sets after the other; the original
-    computes each value once. `known` are the shared values, if they are known. Sequences and optionals are inside
-    regions. `notes` has a line for each region that could not be compared.
+    On an input set the original computes the values at their boundaries, and each region of the rewritten model
+    computes its value from these, so that rounding before a region has no influence on it. Regions are compared in
+    groups of up to `max_cut_points` whose values have about `max_bytes`; each group is compared on all input sets
+    before the next one. The original computes each value once. `known` are the shared values, if they are known.
+    Sequences and optionals are inside regions. `notes` has a line for each region that could not be compared.
 
-    With `load_rewritten`, another engine loads the regions of the rewritten model, which is the original, and each op
-    is such a region.
+    With `load_rewritten`, another engine loads the regions of the rewritten model, which is the original; each op is
+    then such a region.
     """
 
     original: ValueGraph
@@ -139,12 +139,12 @@ class ChangedRegions:
     known: InitVar[SharedValues | None] = None
     shared: SharedValues = field(init=False)
     mentions_16_bits: bool = field(init=False)  # whether the rewritten model may compute 16-bit floats
-    may_saturate: bool = field(init=False)  # whether sums of bytes of the original may, on this processor
+    may_saturate: bool = field(init=False)  # whether sums of bytes of the original may saturate on this processor
     _right: dict[int, bool] = field(default_factory=dict[int, bool], init=False)  # by input set
     _is_incomplete: bool = field(default=False, init=False)
     _notes: dict[str, None] = field(default_factory=dict[str, None], init=False)
     _gains: dict[int, bool] = field(default_factory=dict[int, bool])
-    _saturations: dict[int, bool] = field(default_factory=dict[int, bool])  # by input set, whether these are all
+    _saturations: dict[int, bool] = field(default_factory=dict[int, bool])  # whether all differences are, by input set
     _types: Mapping[str, onnx.TypeProto] = field(init=False)
     _opaque: set[str] = field(default_factory=set[str])  # values of the original that are not tensors
     _pairs: dict[str, BodyPair] = field(
@@ -168,7 +168,7 @@ class ChangedRegions:
 
     @property
     def notes(self) -> list[str]:
-        """The notes so far, each once."""
+        """The notes so far, without duplicates."""
         return list(self._notes)
 
     @property
@@ -194,16 +194,16 @@ class ChangedRegions:
         return None
 
     def leave_out_up_to(self, cut_point: str) -> None:
-        """Compare no cut points up to this one, if there is such a one."""
+        """Compare no cut points up to this one, if it exists."""
         points = self.cut_points
         if cut_point in points:
             self.shared = replace(self.shared, cut_points=points[points.index(cut_point) + 1 :])
 
     def smallest_difference(self, output: str, input_set: InputSet) -> RegionDifference | None:
-        """The difference of a small region in which ops are wrong together, as none is alone; None if there is none.
+        """The difference of a small region whose ops are wrong only together; None if there is none.
 
         The region is the shortest one, in the order of the model, that computes the output wrongly, without the ops at
-        its end after which a value is wrong already.
+        its end after which a value is already wrong.
         """
         order = self.original.ancestors([output], lambda _: False)[0]
         values = [o for n in order for o in self.original.nodes[n].output if o in self.shared.names]
@@ -222,7 +222,7 @@ class ChangedRegions:
         return difference(given, values[min(last, len(values) - 1)])
 
     def saturate_less_on(self, input_set: InputSet) -> bool:
-        """Whether values are finite in the rewritten model alone, and only because the original saturates there."""
+        """Whether values are finite only in the rewritten model, and only because the original saturates."""
         self.is_right_on(input_set)
         return self._right[id(input_set)] and self._gains.get(id(input_set), False)
 
@@ -238,10 +238,10 @@ class ChangedRegions:
         return self._right[key] and not self._is_incomplete
 
     def may_round(self, output: str, input_set: InputSet, *, exact: bool) -> bool:
-        """Whether an output may be another one by rounding.
+        """Whether rounding may change an output.
 
-        Not where results must be `exact`, nor if it is an index: which of two elements is the largest must not change
-        even by rounding. There, only sums that saturate on this processor may be the reason.
+        It may not if results must be `exact`, nor if the output is an index: rounding must not change which of two
+        elements is the largest. Then only sums that saturate on this processor may be the reason.
         """
         node, index = self.original.producers.get(output, (None, 0))
         op_type = "" if node is None else self.original.nodes[node].op_type
@@ -249,7 +249,7 @@ class ChangedRegions:
         return not (exact or is_index) or (self.may_saturate and self.saturate_on(input_set))
 
     def note_gains(self, cut_point: str, input_set: InputSet, judged: Judgement) -> None:
-        """Note elements that are finite in the rewritten model alone."""
+        """Note elements that are finite only in the rewritten model."""
         if judged.saturating:
             self._add_note(
                 f"{cut_point} saturates less than in the original, which over- or underflows on the way to it"
@@ -262,13 +262,13 @@ class ChangedRegions:
             self._gains[id(input_set)] = self._gains.get(id(input_set), True) and is_known
 
     def note_saturation(self, cut_point: str, input_set: InputSet, *, saturates: bool, is_all: bool) -> None:
-        """Note whether a differing cut point saturates on this processor, and whether this `is_all` the difference."""
+        """Note whether a differing cut point saturates on this processor, and whether this `is_all` there is."""
         self._saturations[id(input_set)] = is_all and self._saturations.get(id(input_set), True)
         if saturates:
             self._add_note(f"{cut_point} was compared as ONNX defines it: {SATURATES}")
 
     def note(self, text: str) -> None:
-        """Note what could not be compared, once."""
+        """Note what could not be compared; duplicates are ignored."""
         self._is_incomplete = True
         self._add_note(text)
 
@@ -286,7 +286,7 @@ class ChangedRegions:
         self._pair_bodies()
 
     def _pair_bodies(self) -> None:
-        """Find the ops with bodies that compute cut points in both models, and read tensors alone."""
+        """Find the ops with bodies that compute cut points in both models and read only tensors."""
         seen = set[int]()
         self._pairs.clear()
         if self.load_rewritten is not None:  # bodies are equal
@@ -350,7 +350,7 @@ class ChangedRegions:
         return plan_groups(self.original, groups, self.wanted)
 
     def _byte_size(self, name: str, sizes: Mapping[str, int], largest: int) -> int:
-        """The expected bytes of a value; extents that are not known count as the `largest` one of an input."""
+        """The expected bytes of a value; unknown extents are assumed to be the `largest` one of an input."""
         tensor = self._types.get(name, onnx.TypeProto()).tensor_type
         extents = (
             d.dim_value if d.HasField("dim_value") else sizes.get(d.dim_param, largest) for d in tensor.shape.dim
@@ -374,7 +374,7 @@ class ChangedRegions:
         """A part of a model, loaded. Raises ModelLoadError.
 
         Without extents some types are inferred wrongly, such as that of Attention on three dims; if a part does not
-        load, ranks are not stated either.
+        load, ranks are omitted, too.
         """
         given = {name: value for name, value in values.items() if is_given(name)}
         types = {name: value_type(value, self._types.get(name)) for name, value in given.items()}
@@ -435,7 +435,7 @@ class _Group:
     )
 
     def compare(self, input_set: InputSet, known: dict[str, Any]) -> tuple[bool, RegionDifference | None]:
-        """Compare on an input set; `known` are values of the original there, those for later groups afterwards.
+        """Compare on an input set; `known` are values of the original there, and afterwards those for later groups.
 
         Returns whether the original runs, and the difference at the first wrong cut point.
         """
@@ -503,7 +503,7 @@ class _Group:
         return judgement.rounded_difference(expected) if self.regions.mentions_16_bits else OutputDifference()
 
     def _results_at_cut_points(self, feeds: Arrays, values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-        """The results of the rewritten regions: an EvaluationError for one that fails, none for one not comparable."""
+        """Yield the results of the rewritten regions: an EvaluationError if one fails, none if incomparable."""
         with call_facts(cut_points=self.plan.cut_points):
             yield from self._rewritten_results(feeds, values)
 
@@ -546,7 +546,7 @@ def _loaded(region: RegionModel, load: LoadRegion) -> LoadedRegion:
 
 
 def _joined(values: dict[str, Any], feeds: Arrays) -> Arrays:
-    """Values of a group and the inputs, which may be many, without a copy for each group."""
+    """Values of a group and the inputs, of which there may be many, without a copy for each group."""
     return ChainMap(values, cast("dict[str, Any]", feeds))
 
 

@@ -1,4 +1,4 @@
-"""Judgement of a value that a changed region computes, beside that of the original."""
+"""Judgement of a value that a changed region computes, compared with that of the original."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ LARGE_HALF = 64  # magnitude above which a product of few 16-bit floats may over
 
 
 class RegionJudgement(Struct, frozen=True):
-    """The judge of one cut point by the regions of both models, given `values` of the original.
+    """Judges one cut point by the regions of both models, given `values` of the original.
 
-    If these come from inputs that are not `finite`, a NaN in float64 is no sign that float64 over- or
-    underflowed, unless it is there without these.
+    If these come from inputs that are not `finite`, a NaN in float64 does not imply that float64 over- or underflowed,
+    unless it also occurs without these.
     """
 
     cut_point: str
@@ -46,7 +46,7 @@ class RegionJudgement(Struct, frozen=True):
     finite: bool
 
     def as_defined(self, expected: Any, result: Any) -> tuple[Any, Any]:
-        """The values of both regions as ONNX defines them where the original saturates on this processor, or as given.
+        """The values of both regions as ONNX defines them, if the original saturates on this processor.
 
         A result that saturates where the original does not is farther from what ONNX defines.
         """
@@ -71,9 +71,10 @@ class RegionJudgement(Struct, frozen=True):
             return Judgement(Decision.UNDECIDED)
 
     def difference(self, expected: Any, result: Any, judged: Judgement) -> OutputDifference:
-        """The difference that was `judged`, by the noise of the original's region where float64 says nothing.
+        """The difference that was `judged`, by the noise of the original's region where float64 implies nothing.
 
-        That leaves elements that are finite in the rewritten region alone to the outputs: -10000 may serve for -inf.
+        Elements that are finite only in the rewritten region are ignored, so that only outputs are compared there:
+        -10000 may replace -inf.
         """
         if judged.decision == Decision.RIGHT:
             return OutputDifference()
@@ -86,10 +87,10 @@ class RegionJudgement(Struct, frozen=True):
         return OutputDifference(error, reason=judged.reason)
 
     def rounded_difference(self, expected: Any) -> OutputDifference:
-        """The difference of the rewritten region where each op rounds its result to the declared type.
+        """The difference of the rewritten region if each op rounds its result to the declared type.
 
         onnxruntime's CPU provider computes 16-bit floats in 32 bits, in which nothing overflows; other devices do not.
-        Where the original computes as much in 16 bits, only overflows count that it has not.
+        If the original computes as much in 16 bits, only overflows that it does not have count.
         """
         try:
             if not narrows(self.original.model.model.message, self.rewritten.model.model.message):
@@ -123,9 +124,9 @@ class RegionJudgement(Struct, frozen=True):
         return truth, new_truth
 
     def _overflows_by_itself(self, x: Array) -> Array:
-        """The elements of the original's value `x` in float64 that are also not finite for the largest of numbers.
+        """The elements of the original's value `x` in float64 that are not finite even for the largest of numbers.
 
-        These are given instead of infinities; NaN stays.
+        These replace infinities; NaN stays.
         """
         feeds = self._float_feeds(self.original)
         tops = {n: float(float_info(v.dtype).max) for n, v in feeds.items() if v.dtype.kind != "c"}
@@ -142,9 +143,9 @@ class RegionJudgement(Struct, frozen=True):
         return {n: v for n, v in arrays.items() if is_float(v.dtype)}
 
     def _accumulated_noise(self, expected: Any) -> float:
-        """The change of a float value under perturbation, where rounding accumulates over steps; otherwise 0.
+        """The change of a float value under perturbation, if rounding errors accumulate over steps; otherwise 0.
 
-        At least the absolute error of kernels of bounded functions, which are not exact for tiny results.
+        It is at least the absolute error of kernels of bounded functions, which are not exact for tiny results.
         """
         x = np.asarray(expected)
         if not is_float(x.dtype):
@@ -163,9 +164,9 @@ class RegionJudgement(Struct, frozen=True):
         )
 
     def _moved_in_float64(self, width: int, ulps: int) -> list[Any]:
-        """The values of the original's region in float64 when its float inputs of a `width` or more move by `ulps`.
+        """The values of the original's region in float64 when its float inputs of at least `width` move by `ulps`.
 
-        An ulp of a narrower input is more than the region rounds by.
+        An ulp of a narrower input is more than the rounding error of the region.
         """
         feeds, found = self.original.feeds(self.values), list[Any]()
         wide = {n: v for n, v in self._float_feeds(self.original).items() if v.dtype.itemsize >= width}

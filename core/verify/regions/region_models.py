@@ -1,4 +1,4 @@
-"""Models of regions, the parts of a model between given and wanted values; loaded by onnxruntime, or in float64."""
+"""Models of regions, the parts between given and wanted values, run by onnxruntime or evaluated in float64."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ..reference.judgement import kernel_error
 from ..seeded_session import Session
 from .value_graph import ValueGraph
 
-COMPUTED = "__computed"  # ends the name of a value that the region computes, beside the given one
+COMPUTED = "__computed"  # suffix of the name of a value that the region computes, if that value is also given
 
 
 class RegionModel(Struct, frozen=True):
-    """A region as a `model`: `inputs` are the values it is given, `outputs` names its result for each wanted value.
+    """A region as a `model`: `inputs` are its given values, `outputs` names its result for each wanted value.
 
-    `constants` are wanted values that are constants.
+    `constants` are the wanted values that are constants.
     """
 
     model: SplitModel
@@ -40,9 +40,9 @@ class RegionModel(Struct, frozen=True):
 def cut_region(
     values: ValueGraph, wanted: Sequence[str], is_given: Callable[[str], bool], types: Mapping[str, onnx.TypeProto]
 ) -> RegionModel:
-    """The region of a model that computes the `wanted` values, with values that are given as inputs.
+    """The region of a model that computes the `wanted` values, with given values as inputs.
 
-    A wanted value that is given too is computed from others, and read as given. `types` are those of given values;
+    A wanted value that is also given is computed from others, but read as given. `types` are those of given values;
     graph inputs have their own.
     """
     kept, outside = values.ancestors(wanted, is_given)
@@ -78,7 +78,7 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 def value_type(value: Any, inferred: onnx.TypeProto | None = None) -> onnx.TypeProto:
-    """The type of an array: its rank, and those of its extents that are `inferred` as numbers."""
+    """The type of an array: its rank, and those extents that are `inferred` as numbers."""
     array = np.asarray(value)
     dtype = onnx.TensorProto.STRING if array.dtype.kind in "OUS" else helper.np_dtype_to_tensor_dtype(array.dtype)
     dims = inferred.tensor_type.shape.dim if inferred is not None else ()
@@ -93,13 +93,13 @@ STEPWISE_OPS = ops_with(Trait.STEPWISE)
 
 
 class LoadedRegion(Struct, frozen=True):
-    """A region and its session; none if it has only constants."""
+    """A region and its session; None if it has only constants."""
 
     model: RegionModel
     session: Session | None
 
     def run(self, values: Arrays, timeout: float | None) -> dict[str, Any]:
-        """The wanted values, from the inputs among `values`. Raises EvaluationError."""
+        """The wanted values, computed from the inputs among `values`. Raises EvaluationError."""
         outputs, constants = self.model.outputs, {name: t.array for name, t in self.model.constants.items()}
         if self.session is None:
             return constants
@@ -107,12 +107,12 @@ class LoadedRegion(Struct, frozen=True):
         return {**dict(zip(outputs, found, strict=True)), **constants}
 
     def in_float64(self, cut_point: str, values: Arrays) -> Float64Value:
-        """The value of its one cut point in double precision. Raises EvaluationError."""
+        """The value of its only cut point in double precision. Raises EvaluationError."""
         message, output, arrays = self._evaluated(cut_point)
         return evaluate_in_float64(message, self.feeds(values), output, arrays)[cut_point]
 
     def with_rounded_ops(self, cut_point: str, values: Arrays) -> Any:
-        """The value of its one cut point where each op rounds to the declared type. Raises EvaluationError."""
+        """The value of its only cut point if each op rounds to the declared type. Raises EvaluationError."""
         message, output, arrays = self._evaluated(cut_point)
         return evaluate_rounded(message, self.feeds(values), output, arrays)[cut_point]
 
@@ -124,7 +124,7 @@ class LoadedRegion(Struct, frozen=True):
 
     @property
     def has_steps(self) -> bool:
-        """Whether an op computes in steps, over which rounding accumulates."""
+        """Whether an op computes in steps over which rounding errors accumulate."""
         return any(node.op_type in STEPWISE_OPS for node in self._nodes())
 
     @property
@@ -133,14 +133,14 @@ class LoadedRegion(Struct, frozen=True):
         return may_saturate(self.model.model)
 
     def kernel_error(self, dtype: np.dtype[Any]) -> float:
-        """The absolute error of kernels of bounded functions in it, whose results are floats of that type."""
+        """The absolute error of kernels of bounded functions in the region whose results have that float type."""
         return kernel_error(self.model.model.message, dtype)
 
     def _nodes(self) -> Iterator[onnx.NodeProto]:
         return all_nodes(self.model.model.message.graph.node)
 
     def feeds(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs among `values`; a model's input may have no value, if it has a default or is optional."""
+        """The inputs among `values`; an input of the model may lack a value if it has a default or is optional."""
         return {name: values[name] for name in self.model.inputs if name in values}
 
 

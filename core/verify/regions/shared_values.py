@@ -1,4 +1,4 @@
-"""Values that an original and a rewritten model share, and those that the two compute in different ways."""
+"""Values that an original and a rewritten model share, and those that they compute in different ways."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..noise import is_float
 from ..verdict import OutputDifference
 from .value_graph import ValueGraph, constant_tensor, sorted_nodes
 
-MAX_DIGESTED_BYTES = 64 << 10  # bytes of a constant up to which equal ones of other names are recognized
+MAX_DIGESTED_BYTES = 64 << 10  # bytes of a constant up to which equal constants with other names are recognized
 
 
 class RegionDifference(Struct, frozen=True):
-    """A cut point at which the rewritten model is wrong, and the names of everything in its region of either model."""
+    """A cut point at which the rewritten model is wrong, and the names of everything in its region in either model."""
 
     cut_point: str
     input_set: InputSet
@@ -31,7 +31,7 @@ class RegionDifference(Struct, frozen=True):
 
 
 class SharedValues(Struct, frozen=True):
-    """The `names` of the computed values of an original that the rewritten model has too.
+    """The `names` of the computed values of an original that also exist in the rewritten model.
 
     `cut_points` are those whose expression, down to the next shared values, differs, in the order of the original: a
     changed region computes each of them. Values that are `excluded` are not shared: they are inside expressions.
@@ -55,7 +55,7 @@ class SharedValues(Struct, frozen=True):
         excluded: Collection[str] = (),
         compared: Collection[str] = (),
     ) -> SharedValues:
-        """The shared values of two models, with excluded ones that are `compared` among the cut points. O(V + E)."""
+        """The shared values of two models; excluded ones that are `compared` are also cut points. O(V + E)."""
         computed = _computed(original)
         there = {*rewritten.producers, *rewritten.constants}
         known = [name for name in computed if name in there]
@@ -90,7 +90,7 @@ def _equal_constants(a: ValueGraph, b: ValueGraph) -> frozenset[str]:
 
 @dataclass(slots=True)
 class _Keys:
-    """Numbers of expressions: equal ones have the same number, in both models.
+    """Numbers of expressions; equal expressions have the same number in both models.
 
     `shared` values are leaves. `equal_constants` are the names of large constants that are equal in both models.
     """
@@ -142,8 +142,8 @@ class _Keys:
         return self._number("attribute", plain.SerializeToString(deterministic=True))
 
     def _graph(self, graph: onnx.GraphProto, outer: MutableMapping[str, int], depth: int) -> int:
-        """The number of a subgraph: of its outputs in terms of its inputs and of outer values."""
-        names = ChainMap[str, int]({}, outer)  # a copy for each body takes quadratic time
+        """The number of a subgraph: its outputs expressed by its inputs and by outer values."""
+        names = ChainMap[str, int]({}, outer)  # a copy for each body would take quadratic time
         names.update((v.name, self._number("body input", depth, i)) for i, v in enumerate(graph.input))
         names.update((t.name, self._constant("", Tensor.from_proto(t))) for t in graph.initializer)
         sparse = graph.sparse_initializer

@@ -26,7 +26,7 @@ class ValueGraph(Struct, frozen=True, dict=True):
     """An index of the main graph of `model`: `nodes` in topological order, and by value its producer and position.
 
     `constants` has the initializers and the outputs of Constant nodes with a tensor. `inputs` are those that a caller
-    must give. Raises KeyError nowhere: a name without definition is only read.
+    must give. No method raises KeyError: a name without definition is treated as one that is only read.
     """
 
     model: SplitModel
@@ -75,7 +75,7 @@ class ValueGraph(Struct, frozen=True, dict=True):
         return {v.name: v.type for v in (*inferred.value_info, *inferred.output)}
 
     def part(self, nodes: Iterable[int], constants: Sequence[str]) -> SplitModel:
-        """A model with initializers and with the functions that some nodes call, for a graph made of these."""
+        """A model with the initializers and functions that some nodes use, for a graph of these nodes."""
         whole, tensors = self.model.message, self.model.tensors
         message = onnx.ModelProto(ir_version=whole.ir_version)
         message.opset_import.extend(whole.opset_import)
@@ -107,7 +107,7 @@ class ValueGraph(Struct, frozen=True, dict=True):
     def ancestors(self, names: Iterable[str], is_boundary: Callable[[str], bool]) -> tuple[list[int], list[str]]:
         """The nodes that compute `names` from boundary values, in order, and everything that they read from outside.
 
-        A boundary value among `names` is computed all the same. O(size of the result).
+        A boundary value among `names` is computed nevertheless. O(size of the result).
         """
         work = [name for name in dict.fromkeys(names) if name in self.producers]
         found = dict.fromkeys(self.producers[name][0] for name in work)
@@ -125,7 +125,7 @@ class ValueGraph(Struct, frozen=True, dict=True):
 
 
 def constant_tensor(node: onnx.NodeProto) -> Constant | None:
-    """The tensor of a Constant node, None for another node or another attribute."""
+    """The tensor of a Constant node; None for another node or attribute."""
     if node.op_type != "Constant" or canonical_domain(node.domain):
         return None
     for a in node.attribute:
@@ -137,9 +137,9 @@ def constant_tensor(node: onnx.NodeProto) -> Constant | None:
 
 
 def sorted_nodes(nodes: Sequence[onnx.NodeProto]) -> list[tuple[onnx.NodeProto, tuple[str, ...]]]:
-    """The nodes in topological order, as exporters do not always sort them, with the names that they read.
+    """The nodes in topological order, because exporters do not always sort them, with the names that they read.
 
-    Those in a cycle, which no model has that loads, are left out. O(V + E).
+    Nodes in a cycle, which no loadable model has, are omitted. O(V + E).
     """
     reads = [tuple(dict.fromkeys(read_names(node))) for node in nodes]
     producer = {o: n for n, node in enumerate(nodes) for o in node.output if o}

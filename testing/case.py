@@ -25,7 +25,7 @@ class Case(Struct, frozen=True):
 
 
 class FaultKind(StrEnum):
-    """Kinds of faults, as predicates of the rule."""
+    """Kinds of faults, as predicates whose subject is the rule."""
 
     RAISED = "fails"
     ENDLESS = "does not terminate"
@@ -43,8 +43,8 @@ class FaultKind(StrEnum):
 class Fault(Struct, frozen=True):
     """A fault on a case: its kind, a one-line message, and the rewritten model, if any.
 
-    `mismatch` has the differing output and inputs; `exact` whether outputs were compared bit for bit; `other_rules`
-    the rules that are necessary besides.
+    `mismatch` has the differing output and inputs; `exact` says whether outputs were compared bit for bit;
+    `other_rules` are the rules that are also necessary.
     """
 
     kind: FaultKind

@@ -1,7 +1,7 @@
 """Checks of a rule against its contract, on models generated from its own pattern.
 
-An exact rule keeps every bit on all inputs, NaN and infinite ones too. A rounding rule is correct in real arithmetic:
-it is checked on finite inputs, by the judgement of verification. A conditional rule is checked where its condition is
+An exact rule keeps every bit on all inputs, including NaN and infinities. A rounding rule is correct in real
+arithmetic: it is checked on finite inputs, like a run verifies it. A conditional rule is checked where its condition is
 assumed to hold: on ordinary numbers with finite results. Special values are left to the verification of each model.
 """
 
@@ -43,16 +43,16 @@ from .rewriting import operators_of
 DEFAULT_BUDGET = 600
 MAX_RUNS = 60  # models on which it fired and that ran
 MODEL_HEADER = '<ir_version: 10, opset_import: ["" : 17]>'
-MAX_MEASURED = 8  # models of which the ranges are kept
+MAX_MEASURED = 8  # models whose ranges are kept
 CONTRACT_OF_PASSES = Contract("of each change")
 Measure = Callable[[bytes], Mapping[str, Range]]
-"""Finds the ranges of the values of a model."""
+"""Returns the ranges of the values of a model."""
 Example = str | onnx.ModelProto
-"""A model on which a rule fires, as a message or as ONNX text; text without a header is of opset 17."""
+"""A model on which a rule fires, as a message or as ONNX text; a text without a header has opset 17."""
 
 
 class _CheckFailed(AssertionError):
-    """A check without success; the message is the report of the result."""
+    """A check did not succeed; the message is the report of the result."""
 
     def __init__(self, result: CheckResult) -> None:
         super().__init__(result.report)
@@ -103,10 +103,10 @@ def check_rule(
     """Check `rule` on up to `budget` models generated from its pattern, and from `examples` in which it fires.
 
     Together with `other_rules`, it must also terminate. With `prove`, the models on which it fires are also compared
-    exactly, and the result has a `proof`; without one, no rule is refused. A rule that quantizes gets `quantization`,
-    with the ranges of values that are measured on each model. Custom operators have `kernels`, or libraries for
-    onnxruntime, as for `optimize`, and the kernels of the rule's module. Raises RuleIsWrong with the smallest model
-    found that shows a fault, and CheckInconclusive if it fired on no model that runs.
+    exactly, and the result has a `proof`; a rule without a proof is not rejected. A rule that quantizes gets
+    `quantization`, with the ranges of values that are measured on each model. Custom operators have `kernels`, or
+    libraries for onnxruntime, as for `optimize`, and the kernels of the rule's module. Raises RuleIsWrong with the
+    smallest model found that shows a fault, and CheckInconclusive if it fired on no model that runs.
 
     Examples:
         >>> check_rule(drop_relu, budget=20).is_sound
@@ -137,9 +137,9 @@ def check_pass(
     custom_ops: Sequence[str | Path] = (),
     kernels: Sequence[Any] = (),
 ) -> CheckResult:
-    """Check a pass as `check_rule` does a rule, on trees of operators, mostly of those that its code names.
+    """Check a pass like `check_rule` does a rule, on trees of operators, mostly of those that its code names.
 
-    A change that it requests as exact keeps every bit, others may round. Raises RuleIsWrong, CheckInconclusive.
+    Changes that it requests as exact must keep every bit, others may round. Raises RuleIsWrong and CheckInconclusive.
 
     Examples:
         >>> check_pass(RulePass("drop-relu", (drop_relu,)), budget=20).is_sound
@@ -157,7 +157,7 @@ def _require_sound(result: CheckResult) -> CheckResult:
 
 
 def rule_of_pass(item: Pass) -> Rule:
-    """The facts of a pass as a rule without patterns, for reports."""
+    """A rule without patterns that has the facts about a pass, for reports."""
     written = item.rewrite if isinstance(item, NetworkxPass) else definition(item)
     equation = (inspect.getdoc(written) or "").partition("\n")[0]
     run: Any = written if isinstance(item, NetworkxPass) else type(item).run
@@ -176,9 +176,9 @@ def examine(
     quantization: QuantizationSpec | None = None,
     measure: Measure = measure_ranges,
 ) -> CheckResult:
-    """As `check_rule` or `check_pass`, but a fault is returned in the result; `compare` runs the models.
+    """Like `check_rule` or `check_pass`, but return a fault in the result; `compare` runs the models.
 
-    A `prover` proves the rule, and `measure` finds the ranges of the values of a model, for rules that quantize.
+    A `prover` proves the rule, and `measure` returns the ranges of the values of a model, for rules that quantize.
 
     Raises UsageError for invalid arguments.
 
@@ -196,7 +196,7 @@ def examine(
         raise UsageError(f"a budget of {budget} models: at least one is needed")
     start = perf_counter()
     given = tuple(map(parse_example, (*declared_examples(rule), *examples)))
-    with np.errstate(all="ignore"):  # without warnings from a rule's own arithmetic on constants
+    with np.errstate(all="ignore"):  # without warnings about a rule's own arithmetic on constants
         setting = Setting(None if isinstance(subject, Rule) else subject, quantizer_for(rule, quantization, measure))
         result = fuzz_rule(RuleTester(rule, compare, given, other_rules, setting), budget, MAX_RUNS, seed)
         if prover is not None and rule.patterns:
@@ -206,7 +206,7 @@ def examine(
 
 
 def quantizer_for(rule: Rule, given: QuantizationSpec | None, measure: Measure) -> Quantizer:
-    """The data with which a rule quantizes a model: `given`, or what its module declares, and measured ranges."""
+    """The data with which a rule quantizes a model: `given`, or those that its module declares, and measured ranges."""
     declared = _module(rule).get("QUANTIZATION")
     spec = given or (declared if isinstance(declared, QuantizationSpec) else None)
     if spec is None and not rule.contract.is_lossy:
@@ -220,13 +220,13 @@ def quantizer_for(rule: Rule, given: QuantizationSpec | None, measure: Measure) 
 
 
 def default_prover(*, float32: bool = False) -> Prover:
-    """The techniques that are installed, on every `float32` if asked for; their worker processes end with it."""
+    """The installed techniques, with `float32` also on every number of it; their processes end with the context."""
     smt: dict[Technique, ProofMethod] = {Technique.SMT: SmtProver().prove} if is_available() else {}
     return Prover({**smt, Technique.EXHAUSTION: Exhaustion(float32).prove}, replay)
 
 
 def add_proof(result: CheckResult, prover: Prover) -> None:
-    """Prove a rule on the models on which it fired. An input that refutes it is a fault, if there is none yet."""
+    """Prove a rule on the models on which it fired. An input that refutes it is a fault unless there is one."""
     shown = [result.fault.case.model] if result.fault is not None and result.fault.after is not None else []
     result.proof = prove_rule(result.rule, [*shown, *result.fired_models], prover)
     refuted = result.proof.refuted_model

@@ -1,4 +1,4 @@
-"""Results of checks of rules, and reports of faults: the smallest model, its inputs, the outputs before and after."""
+"""Results of checks of rules, and reports of faults: the smallest model, inputs, and outputs before and after."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from .model_comparison import contract_in
 
 MAX_REASONS = 3
 LINE_WIDTH = 100
-MAX_SHOWN_ELEMENTS = 24  # elements of an array that is shown in full; of larger ones, both ends
+MAX_SHOWN_ELEMENTS = 24  # elements of an array that is shown in full; larger ones are shortened
 
 
 @dataclass(slots=True)
 class CheckResult:
-    """The result of checking a rule, or a pass, of which `rule` has the facts.
+    """The result of checking a rule, or a pass whose facts `rule` has.
 
     It fired on `fired` of `models`, of which `ran` ran in onnxruntime. `decline_counts` counts its reasons to decline
-    if it never fired, `run_errors` the reasons for which models with it did not run. `example_notes` say which examples
-    of the author do not fire, and why. `left_out` is the first difference that its contract allows and for which a run
-    leaves the rewrite out; "" if none was found. `operators` are the custom operators of the check, `fired_models` the
-    first models on which it fired and that ran, `proof` is the proof of the rule on them, if one was asked for.
+    if it never fired, `run_errors` the reasons why models with it did not run. `example_notes` say which examples of
+    the author do not fire, and why. `left_out` is the first difference that its contract allows but because of which a
+    run skips the rewrite; "" if none was found. `operators` are the custom operators of the check, `fired_models` the
+    first models on which it fired and that ran, `proof` is the proof of the rule on them, if one was requested.
 
     Examples:
         >>> result = examine(drop_relu, budget=20)
@@ -76,7 +76,7 @@ class CheckResult:
 
     @property
     def report(self) -> str:
-        """A full report of the fault, with a test; or one line on the result."""
+        """A full report of the fault, with a test; or one line about the result."""
         name = self.rule.name
         if self.fault is not None:
             with with_custom_operators(self.operators):
@@ -96,7 +96,7 @@ class CheckResult:
 
     @property
     def proof_lines(self) -> list[str]:
-        """The proof in words, indented; empty if none was asked for."""
+        """The proof as text, indented; empty if none was requested."""
         return [f"    {line}" for line in self.proof.lines()] if self.proof is not None else []
 
 
@@ -105,7 +105,7 @@ def _most_common(reasons: Counter[str], otherwise: str) -> str:
 
 
 def describe_decline(why: Exception, rule: Rule) -> str:
-    """The reason of a decline, with the line in the file of the rule."""
+    """The reason for a decline, with the line in the file of the rule."""
     return describe_exception(why, rule.build.__code__).removeprefix(f"{type(why).__name__}: ")
 
 
@@ -126,17 +126,17 @@ def format_fault(rule: Rule, fault: Fault) -> str:
 
 
 def model_text(model: onnx.ModelProto) -> str:
-    """A model in ONNX's own text form."""
+    """A model in ONNX's text format."""
     return printer.to_text(model).strip()
 
 
 def pytest_snippet(rule: Rule, fault: Fault) -> str:
-    """A test for pytest that checks the rule, or the pass, on this model first."""
+    """A pytest test that checks the rule, or the pass, on this model first."""
     if not rule.patterns:
         module, (made, *method) = (
             rule.build.__module__.removeprefix(FILE_MODULE_PREFIX), rule.build.__qualname__.split("."),
         )  # fmt: skip
-        call = f"{made}()" if method else made  # of a class, or a function that @networkx_pass has made a pass
+        call = f"{made}()" if method else made  # of a class, or a function that @networkx_pass turned into a pass
         return _snippet([f"from {module} import {made}"], fault, made, f"check_pass({call}, examples=[MODEL])")
     others = f", other_rules=[{', '.join(r.name for r in fault.other_rules)}]" if fault.other_rules else ""
     sources = ((r.build.__module__.removeprefix(FILE_MODULE_PREFIX), r.name) for r in (rule, *fault.other_rules))
@@ -193,7 +193,7 @@ def _inputs_and_outputs(fault: Fault) -> Iterator[str]:
 
 
 def _alone_follows_onnx(model: onnx.ModelProto, feeds: Arrays, results: Mapping[str, tuple[Any, Any]]) -> bool:
-    """Whether of the integers or bools before and after, only the latter are those that ONNX defines."""
+    """Whether only the integers or bools after the rewrite, and not those before, are what ONNX defines."""
     if any(np.asarray(before).dtype.kind not in "iub" for before, _ in results.values()):
         return False
     try:
@@ -221,7 +221,7 @@ def _format_array(value: Any) -> str:
 def write_repro(rule: Rule, fault: Fault, root: Path) -> Path:
     """Write the models before and after, the inputs and the report to a folder named after the rule.
 
-    Existing files of these names are overwritten. Raises ModelError if a file cannot be written.
+    Existing files with these names are overwritten. Raises ModelError if a file cannot be written.
     """
     folder = root / file_name(rule.name)
     shown = fault.mismatch.input_set if fault.mismatch is not None else None

@@ -1,4 +1,4 @@
-"""Fuzzing of a rule with cases generated from its pattern, and minimization of failing ones."""
+"""Fuzzing of a rule with cases generated from its pattern, and minimization of failing cases."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TIMEOUT = 10.0  # seconds for a rule that neither changes anything nor returns
 class Application(Struct, frozen=True):
     """The result of applying a rule to a case: how often it `fired`, the model after, and a fault found so far.
 
-    `is_exact`: all changes keep results bit for bit, as they say.
+    `is_exact`: all changes were declared to keep results bit for bit.
     """
 
     fired: int
@@ -49,7 +49,7 @@ class Application(Struct, frozen=True):
 
 
 class Setting(Struct, frozen=True):
-    """The pass that is applied in place of a rule, of which the rule has the facts; and the data to quantize."""
+    """A pass that is applied instead of the rule, which has its facts; and the data to quantize with."""
 
     item: Pass | None = None
     quantize: Quantizer = no_quantization
@@ -86,7 +86,7 @@ def _fault_of_result(
     other_rules: Sequence[Rule],
     setting: Setting,
 ) -> Fault | None:
-    """The fault of a rule that fired: at a wrong place, differently in a second run, again on its own result."""
+    """The fault of a rule that fired at a wrong place, differently in a second run, or again on its own result."""
     if case.no_fire_reason and any(change.place == case.place for change in result.change_log.changes):
         message = f"{case.place} was rewritten, but {case.no_fire_reason}"
         return Fault(FaultKind.FIRED_UNEXPECTEDLY, message, case, after)
@@ -94,7 +94,7 @@ def _fault_of_result(
     if again.failure is not None or to_onnx(again.model) != after:
         message = "a second run on the same model has another result: the rule keeps state"
         return Fault(FaultKind.NONDETERMINISTIC, message, case, after)
-    if rule.contract.is_lossy:  # its result has other ranges
+    if rule.contract.is_lossy:  # its result has different ranges
         return None
     again = setting.run(after, rule)
     if again.failure is not None or again.change_log.change_count:
@@ -114,11 +114,11 @@ def _endless_with_others(rule: Rule, case: Case, other_rules: Sequence[Rule], se
 
 
 MAX_FIRED_MODELS = 200  # that are kept for a proof
-MAX_SHRINK_STEPS = 400  # cases tried to make the one that shows a fault smaller
+MAX_SHRINK_STEPS = 400  # cases tried to find a smaller one that shows a fault
 
 
 class RuleTester(Struct, frozen=True):
-    """Applies a rule to cases, with `other_rules` too, and compares the models on which it fires by `compare`."""
+    """Applies a rule to cases, also with `other_rules`, and compares the models on which it fires by `compare`."""
 
     rule: Rule
     compare: Comparer
@@ -129,7 +129,7 @@ class RuleTester(Struct, frozen=True):
     def find_fault(
         self, case: Case, counts: CheckResult, combined_part: tuple[int, int] = ALL_COMBINED
     ) -> Fault | None:
-        """The fault on a case, if any; a case on which the rule fires, or declines, adds to `counts`.
+        """Return the fault on a case, if any; a case on which the rule fires, or declines, is added to `counts`.
 
         The models are compared on a part of the combined input sets (`RewriteComparison`).
         """
@@ -160,7 +160,7 @@ class RuleTester(Struct, frozen=True):
         return fault
 
     def reasons(self, case: Case) -> set[str]:
-        """The reasons for which the rule declines its matches in a case, each with its line; or what a pass records."""
+        """The reasons why the rule declines matches in a case, each with its line; or those that a pass records."""
         if self.setting.item is not None:
             log = self.setting.run(case.model, self.rule).change_log
             return {*log.notes, *(why for declined in log.declines.values() for why in declined.values())}
@@ -168,7 +168,7 @@ class RuleTester(Struct, frozen=True):
         return {describe_decline(why, self.rule) for why in found}
 
     def minimize(self, fault: Fault, choice_sequence: Sequence[int]) -> Fault:
-        """A fault of the same kind on a case made by simpler choices than `choice_sequence`, if there is one."""
+        """A fault of the same kind on a case with simpler choices than `choice_sequence`, or `fault` itself."""
         numbers = iter(choice_sequence)
         choices = Choices(lambda count: next(numbers) % count)
         shown_by = fault.mismatch.input_set if fault.mismatch is not None else None
@@ -190,7 +190,7 @@ class _Minimization:
     _known: dict[bytes, Fault | None] = field(default_factory=dict[bytes, "Fault | None"])
 
     def run(self) -> Fault:
-        """Let all choices of a part be the simplest, then each choice be simpler, until nothing helps."""
+        """Try the simplest choices for each part, then simpler ones for each choice, until no attempt succeeds."""
         before = None
         while before != self.choices and len(self._known) < MAX_SHRINK_STEPS:
             before = self.choices
@@ -205,7 +205,7 @@ class _Minimization:
         return self.fault
 
     def _try(self, wanted: Mapping[Key, int]) -> bool:
-        """Take these choices, the others being the simplest, if they are simpler and their case shows the fault."""
+        """Adopt these choices, with the simplest for all others, if they are simpler and their case shows the fault."""
         if wanted == self.choices:
             return False
         choices = Choices(lambda _: 0, wanted)
@@ -232,8 +232,8 @@ def _size(choices: Mapping[Key, int]) -> tuple[int, int, int]:
 def fuzz_rule(tester: RuleTester, budget: int, max_runs: int, seed: int) -> CheckResult:
     """Fuzz a rule on examples, then on models generated from its pattern and from them; minimize the first fault.
 
-    At most `budget` models are generated, and `max_runs` run on which the rule fired. If onnxruntime runs none of them,
-    ONNX's reference evaluator does. Deterministic for a given `seed`.
+    At most `budget` models are generated, and `max_runs` on which the rule fired are run. If onnxruntime runs none of
+    them, ONNX's reference evaluator does. Deterministic for a given `seed`.
     """
     result = _fuzz_once(tester, budget, max_runs, seed)
     if result.fault is not None or result.ran or not result.fired:

@@ -1,8 +1,8 @@
-"""Coverage-guided search for models on which a rule fires, without running them.
+"""Coverage-guided search for models on which a rule fires, without running the models.
 
-A rule declines most models generated from its pattern. The line of the rule's code that declines measures progress: a
-model that is declined at a new line is kept, and others are mutated from its choices. A model on which the rule fires
-comes with its `choice_sequence`, from which it can be generated again.
+A rule declines most models generated from its pattern. The line of the rule's code that declines measures progress:
+a model that is declined at a new line is kept, and others are mutated from its choices. A model on which the rule fires
+is returned with its `choice_sequence`, from which it can be generated again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def structure_fingerprint(case: Case) -> Hashable:
 
 
 def _size_class(dim: int) -> int:
-    """0, 1, 2 for more, 3 for more than small models have."""
+    """0, 1, 2 for larger dims, 3 for dims larger than those of small models."""
     return min(dim, 2 if dim <= MAX_SMALL_DIM else 3)
 
 
@@ -78,7 +78,7 @@ def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 
 Quantizer = Callable[[onnx.ModelProto], QuantizationSpec | None]
-"""The data for rules that quantize, for a model; None if it is not to be quantized."""
+"""Returns the data with which rules quantize a model; None if it is not to be quantized."""
 
 
 def no_quantization(model: onnx.ModelProto) -> QuantizationSpec | None:
@@ -87,20 +87,20 @@ def no_quantization(model: onnx.ModelProto) -> QuantizationSpec | None:
 
 
 DeclineSite = tuple[tuple[str, int], ...]
-"""The functions and lines of the traceback of a decline, the outermost first."""
+"""The functions and lines of the traceback of a decline, outermost first."""
 NO_MATCH: DeclineSite = ()
 MAX_SMALL_DIM = 64
 FIRES_OFTEN_ONE_IN = 4  # if fewer models fire, most are mutated from others
-MUTATION_RATE_RARE, MUTATION_RATE_OFTEN = 0.7, 0.2  # shares of mutated models if few fire, and if many do
+MUTATION_RATE_RARE, MUTATION_RATE_OFTEN = 0.7, 0.2  # fractions of mutated models if few fire, and if many do
 FIRED_CORPUS_SIZE = 8  # firing models that are kept for mutation
 MAX_SAME_FINGERPRINT, MAX_SAME_STRUCTURE = 2, 4  # firing models with equal fingerprints
-MAX_DECLINED_PER_SITE = 16  # cases declined at one site that are yielded: a rule may change one and decline
+MAX_DECLINED_PER_SITE = 16  # cases declined at one site that are yielded: a rule may change something and then decline
 MAX_MUTATIONS = 3  # choices, or parts, that one mutation replaces at most
 ChoiceMap = Mapping[Key, int]
 
 
 class GeneratedCase(Struct, frozen=True):
-    """A case on which the rule fires, or must not, with its `choice_sequence`; `fired` as found by the search."""
+    """A case on which the rule fires, or must not, with its `choice_sequence`; `fired` as determined by the search."""
 
     case: Case
     choice_sequence: tuple[int, ...]
@@ -109,7 +109,7 @@ class GeneratedCase(Struct, frozen=True):
 
 @dataclass(slots=True)
 class GuidedSearch:
-    """Generates distinct cases, and keeps the choices that led to each line where the rule declined."""
+    """Generates distinct cases, and keeps the choices that led to each line at which the rule declined."""
 
     rule: Rule
     dictionary: Dictionary
@@ -124,13 +124,13 @@ class GuidedSearch:
     shuffled_levels: dict[Key, list[int]] = field(default_factory=dict[Key, list[int]])
 
     def generate(self, attempts: int) -> Iterator[GeneratedCase]:
-        """The cases found in that many attempts. Deterministic for a given seed."""
+        """Yield the cases found in that many attempts. Deterministic for a given seed."""
         rng = Random(f"{self.rule.name} {self.seed}")  # noqa: S311 - nothing secret
         for turn in range(attempts):
             often = self.fired * FIRES_OFTEN_ONE_IN > self.generated
             varies = self.corpus and rng.random() < (MUTATION_RATE_OFTEN if often else MUTATION_RATE_RARE)
             before = self._mutated_choices(rng) if varies else dict[Key, int]()
-            if often or turn % 2:  # each level is equally frequent, in mutated models too
+            if often or turn % 2:  # each level is equally frequent, also in mutated models
                 before.update((key, self._next_level(key, rng)) for key in MODEL_WIDE_CHOICES)
             choices = Choices(rng.randrange, before)
             try:
@@ -167,7 +167,7 @@ class GuidedSearch:
         return levels.pop()
 
     def _mutated_choices(self, rng: Random) -> dict[Key, int]:
-        """The choices that led to a rarely reached line, some choices omitted or from another model."""
+        """The choices that led to a rarely reached line, with some omitted or taken from another model."""
         sites = list(self.corpus)
         made = dict(self.corpus[min((rng.choice(sites) for _ in range(3)), key=self.decline_counts.__getitem__)])
         for _ in range(1 + rng.randrange(rng.choice((MAX_MUTATIONS, max(MAX_MUTATIONS, len(made) // 4))))):
@@ -204,7 +204,7 @@ def decline_site(rule: Rule, case: Case, quantize: Quantizer = no_quantization) 
 
 
 def declines(rule: Rule, case: Case, quantize: Quantizer = no_quantization) -> Iterator[Exception | None]:
-    """For each match, the exception by which `rule` declines; None where it fires, or raises something else."""
+    """For each match, yield the exception by which `rule` declines; None if it fires, or raises another one."""
     whole = from_onnx(case.model).graph
     whole.context.quantization = quantize(case.model)
     for graph in whole.with_subgraphs():
@@ -221,6 +221,6 @@ def _decline(rule: Rule, match: Match) -> MatchFailure | None:
     except MatchFailure as why:
         why.args = (match.in_words_of_author(str(why), ()),)
         return why
-    except PassesError:  # which is shown when the rule is applied
+    except PassesError:  # it is shown when the rule is applied
         pass
     return None

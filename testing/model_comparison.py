@@ -1,6 +1,6 @@
-"""Comparison of a rewritten model with the original within the contract of a rule, here or in a worker process.
+"""Comparison of a rewritten model with the original under the contract of a rule, here or in a worker process.
 
-Where a rule has a condition, inputs are kept, or made, that fulfil it.
+If a rule has a condition, only inputs that satisfy it are used; some are modified to satisfy it.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ from .case import Case, Fault, FaultKind
 
 Array = np.ndarray[Any, Any]
 ORDINARY_KINDS = frozenset({"normal", "negative"})
-"""Kinds of input sets on which a condition in words alone is assumed to hold."""
+"""Kinds of input sets on which a condition that is only prose is assumed to hold."""
 ALL_COMBINED, NO_COMBINED = (0, 1), (0, 0)
-COMBINED_ONE_IN = 6  # of the combined input sets, each generated model gets one; other models get others
-NEARLY_OVERFLOWING_FACTOR = 64  # between the largest number of a type and those of a model that is bound to overflow
+COMBINED_ONE_IN = 6  # of the combined input sets, each generated model gets one in this many; other models get others
+NEARLY_OVERFLOWING_FACTOR = 64  # between the largest numbers of a type and of a model that may overflow
 INVALID_MODEL_ERRORS = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError)
-MIN_ULPS, MAX_ULPS = 1, 8  # units in the last place by which every number is off
-MIN_GROWTH = 2  # of the change with more ulps, at least: a jump is as large each time, and explains nothing
-MAX_MENDED = 48  # input sets that are made for a condition
+MIN_ULPS, MAX_ULPS = 1, 8  # units in the last place by which every number is moved
+MIN_GROWTH = 2  # of a change under more ulps, at least; a jump stays as large, and explains nothing
+MAX_MENDED = 48  # input sets that are modified to satisfy a condition
 TIMEOUT = 60.0  # seconds for a comparison in a worker process
 
 
 class RewriteComparison(Struct, frozen=True):
-    """Two models and the contract between them, picklable for another process.
+    """Two models and the contract between them; can be pickled for another process.
 
     They run in onnxruntime or, with `by_reference`, in ONNX's reference evaluator, on a `combined_part` of the combined
-    input sets (`VerificationSpec`). A `condition` is a model of the same inputs, whose outputs are all true where the
-    contract applies; empty if the contract says none in an expression, None if that cannot be evaluated on this model.
-    A lossy contract has a `max_error`. `compare_regions`: changed regions are compared, too, as in runs.
+    input sets (`VerificationSpec`). A `condition` is a model with the same inputs, whose outputs are all true where the
+    contract applies; empty if the contract has no expression, None if that cannot be evaluated on this model. A lossy
+    contract has a `max_error`. `compare_regions`: changed regions are compared, too, as in runs.
     """
 
     before: bytes
@@ -73,7 +73,7 @@ class RewriteComparison(Struct, frozen=True):
 
 
 class Discrepancy(Struct, frozen=True):
-    """The failure of the second model to compute the results of the first; `exact` if compared bit for bit."""
+    """The second model does not compute the results of the first; `exact` if they were compared bit for bit."""
 
     kind: FaultKind
     message: str
@@ -116,7 +116,7 @@ def compare_case(
 
 
 def _condition(rule: Rule, model: onnx.ModelProto) -> bytes | None:
-    """The condition of a rule on a model; empty if it says none, None if its expression is none on this model."""
+    """The condition of a rule on a model; empty if it has no expression, None if that does not apply to this model."""
     try:
         found = condition_of(rule, model)
     except NotApplicable:
@@ -142,7 +142,7 @@ def contract_in(rule: Rule, model: onnx.ModelProto) -> Contract:
 
 
 def compare_models(request: RewriteComparison) -> Discrepancy | None:
-    """The discrepancy of the second model from the first, on inputs of all kinds, those around boundaries too."""
+    """The discrepancy of the second model from the first, on inputs of all kinds, also near boundaries."""
     oracle, half = _require_oracle(request)
     try:
         _require_valid(request.after)
@@ -173,9 +173,9 @@ def compare_models(request: RewriteComparison) -> Discrepancy | None:
 
 
 def _gain(oracle: Oracle, request: RewriteComparison) -> Discrepancy | None:
-    """A difference on NaN and infinite inputs alone, of results that become finite: runs leave such a rewrite out.
+    """A difference only on NaN and infinite inputs, in results that become finite; runs skip such a rewrite.
 
-    The contract allows it, as real numbers have neither.
+    The contract allows it, because real numbers have neither.
     """
     others = [r.input_set for r in oracle.runs if not r.input_set.is_finite]
     found = oracle.compare(request.after, ComparisonOptions(input_sets=others)).failure if others else None
@@ -204,7 +204,7 @@ def _lossy_discrepancy(request: RewriteComparison, runs: Sequence[ReferenceRun])
 
 
 def _excess(want: Array, got: Array, part: float, largest: float) -> str:
-    """How far an output is off, if that is more than a part of its largest number on ordinary inputs."""
+    """How far an output is off, if that is more than `part` of its largest number on ordinary inputs."""
     if want.shape != got.shape or want.dtype != got.dtype:
         return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
     if want.dtype.kind != "f":
@@ -217,7 +217,7 @@ def _excess(want: Array, got: Array, part: float, largest: float) -> str:
 
 
 def measure_ranges(model: bytes) -> dict[str, Range]:
-    """The ranges of the values of a model on ordinary inputs; none of a model that does not run."""
+    """The ranges of the values of a model on ordinary inputs; empty for a model that does not run."""
     found: dict[str, Range] = {}
     extended = onnx.load_from_string(model)
     given = {o.name for o in extended.graph.output}
@@ -242,7 +242,7 @@ def measure_ranges(model: bytes) -> dict[str, Range]:
 
 
 class MeasuredRanges(Mapping[str, Range]):
-    """The ranges of the values of a model: `given`, or else measured when the first of them is asked for."""
+    """The ranges of the values of a model: `given`, or else measured when the first range is read."""
 
     def __init__(
         self, given: Mapping[str, Range], model: onnx.ModelProto, measure: Callable[[bytes], Mapping[str, Range]]
@@ -266,7 +266,8 @@ class MeasuredRanges(Mapping[str, Range]):
 def _promised_inputs(oracle: Oracle, request: RewriteComparison) -> tuple[list[InputSet], bool]:
     """The input sets on which the contract promises the results, and whether that is known.
 
-    The oracle gets the runs on those that are made for a condition. Raises UnverifiableError if none fulfils it.
+    The runs on input sets that are modified to satisfy a condition are added to the oracle. Raises UnverifiableError if
+    no input set satisfies it.
     """
     is_known = request.condition is not None
     if request.condition:
@@ -278,7 +279,7 @@ def _promised_inputs(oracle: Oracle, request: RewriteComparison) -> tuple[list[I
 
 
 def _assumed(oracle: Oracle, before: bytes, condition: bytes) -> list[InputSet]:
-    """The input sets on which all outputs of a model are true, some made for it.
+    """The input sets on which all outputs of a model are true; some are modified for this.
 
     Raises ModelLoadError and EvaluationError.
     """
@@ -305,7 +306,7 @@ def _assumed(oracle: Oracle, before: bytes, condition: bytes) -> list[InputSet]:
 
 
 def _mended(feeds: Arrays, truths: Sequence[Array]) -> Iterator[dict[str, Any]]:
-    """Inputs with the elements at places where a condition is false from a place where it is true; or of one sign."""
+    """Yield inputs whose elements where a condition is false are replaced by one where it is true; or have one sign."""
     tensors: dict[str, Array] = {n: x for n, x in feeds.items() if isinstance(x, np.ndarray)}
     for shape in dict.fromkeys(v.shape for v in truths if v.size):
         true: Array = np.logical_and.reduce([v for v in truths if v.shape == shape])
@@ -320,8 +321,8 @@ def _mended(feeds: Arrays, truths: Sequence[Array]) -> Iterator[dict[str, Any]]:
 def _is_covered_by_contract(run: ReferenceRun, contract: str) -> bool:
     """Whether a contract covers the numbers of a run.
 
-    A rounding rule is correct in real arithmetic, without NaN and infinity. A condition in words alone is assumed to
-    hold on ordinary numbers, without empty tensors, if the results are finite.
+    A rounding rule is correct in real arithmetic, without NaN and infinity. A condition that is only prose is assumed
+    to hold on ordinary numbers, without empty tensors, if the results are finite.
     """
     input_set = run.input_set
     if contract == EXACT.kind:
@@ -333,7 +334,7 @@ def _is_covered_by_contract(run: ReferenceRun, contract: str) -> bool:
 
 
 def _nearly_overflows(run: ReferenceRun) -> bool:
-    """Whether a number of the outputs is infinite, or as large as the type allows, but for a factor."""
+    """Whether a number of the outputs is infinite, or within a factor of the largest number of the type."""
     return any(bool((np.abs(x) > np.finfo(x.dtype).max / NEARLY_OVERFLOWING_FACTOR).any()) for x in _float_outputs(run))
 
 
@@ -342,7 +343,7 @@ def _float_outputs(run: ReferenceRun) -> Iterator[Array]:
 
 
 def _require_oracle(request: RewriteComparison) -> tuple[Oracle, bool]:
-    """The oracle for the first model, if it is valid and loads; and whether it computes in 16-bit floats."""
+    """The oracle for the first model, if it is valid and loads; and whether the model computes in 16-bit floats."""
     try:
         _require_valid(request.before)
         model = from_onnx(onnx.load_from_string(request.before))
@@ -357,7 +358,7 @@ def _require_oracle(request: RewriteComparison) -> tuple[Oracle, bool]:
 
 
 def _require_declared_shapes(oracle: Oracle, model: Model) -> None:
-    """Raise UnverifiableError if onnxruntime gives an output another shape than the declared one."""
+    """Raise UnverifiableError if onnxruntime computes an output with another shape than declared."""
     for v in model.graph.outputs:
         declared = v.recorded_type[1]
         for run in oracle.runs:
@@ -403,7 +404,7 @@ class ComparisonWorker:
 
 @dataclass(slots=True)
 class ComparisonProcess:
-    """Compares models in a worker process; one that crashes, or takes longer than `timeout`, is replaced."""
+    """Compares models in a worker process; a process that crashes, or takes longer than `timeout`, is replaced."""
 
     timeout: float = TIMEOUT
     _process: WorkerProcess[ComparisonWorker] = field(init=False)
@@ -418,16 +419,16 @@ class ComparisonProcess:
         self._process.terminate()
 
     def measure(self, model: bytes) -> Mapping[str, Range]:
-        """The ranges of the values of a model, see `measure_ranges`; none of one that crashes."""
+        """The ranges of the values of a model, see `measure_ranges`; empty if it crashes."""
         try:
             return self._process.call().measure(model)
         except WorkerExit:
             return {}
 
     def __call__(self, request: RewriteComparison) -> Discrepancy | None:
-        """Compare two models. A crash on the rewritten model alone is a discrepancy.
+        """Compare two models. A crash only on the rewritten model is a discrepancy.
 
-        Raises UnverifiableError if the original crashes too, and RequestFailed with the traceback of any other error.
+        Raises UnverifiableError if the original also crashes, and RequestFailed with the traceback of any other error.
         """
         try:
             return self._process.call().compare(request)

@@ -4,9 +4,9 @@
         becomes("g (float[N] x) => (float[N] y) { a = Neg(x) y = Neg(a) }",
                 "g (float[N] x) => (float[N] y) { y = Identity(x) }", cancel_negations)
 
-Each text is a graph without header: `g (float[2,3] x) => (float[n,m] y) { y = Relu(x) }`. Initializers are in
-the syntax of the parser: `g (...) => (...) <float[2] w = {1.0, 2.0}> { ... }`; larger ones are given
-as arrays in `weights`, by name. In the expected graph, a name that nothing defines stands for a constant.
+Each text is a graph without header: `g (float[2,3] x) => (float[n,m] y) { y = Relu(x) }`. Initializers have the
+syntax of the parser: `g (...) => (...) <float[2] w = {1.0, 2.0}> { ... }`; larger ones are given as arrays in
+`weights`, by name. In the expected graph, a name that nothing defines stands for a constant.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ COMBINED_PART = (0, 1)  # of the combined input sets: the first one, and the dis
 MAX_REGION_SETS: int | None = None  # input sets on which changed regions are compared, None for as many as affordable
 NO_NAMES: frozenset[str] = frozenset()
 ANY = np.zeros((), np.float32)
-"""The value of constants of expected graphs, which is not compared."""
+"""The value of constants in expected graphs, which is not compared."""
 
 
 def load(
@@ -80,7 +80,7 @@ def operators_of(
 
 
 def apply_passes(model: onnx.ModelProto, *passes: Rule | Pass, exact_only: bool = False) -> tuple[Model, ChangeLog]:
-    """The model after the rules and passes, and the change log; invariants and interface are checked."""
+    """The model after applying the rules and passes, and the change log; invariants and the interface are checked."""
     result, change_log = from_onnx(model), ChangeLog(exact_only=exact_only, record=True)
     interface = ModelInterface.of(result)
     for item in passes:
@@ -103,8 +103,8 @@ def require_equivalent(
 ) -> Verdict:
     """Compare two models in onnxruntime on many inputs, as `passes run` does.
 
-    `compare_regions`: changed regions are compared too; values of the same name must be the same. `fixed` gives sizes
-    of symbolic dims. `exact`: outputs must be bit-identical. `finite_only`: they may differ on NaN and infinite inputs,
+    `compare_regions`: changed regions are compared too; values with the same name must be equal. `fixed` gives sizes of
+    symbolic dims. `exact`: outputs must be bit-identical. `finite_only`: they may differ on NaN and infinite inputs,
     and where they are not finite in `before`. Raises VerificationError if they differ.
     """
     spec = replace(
@@ -163,7 +163,7 @@ def becomes(
 
 
 def _has_condition(passes: Sequence[Rule | Pass], change_log: ChangeLog) -> bool:
-    """Whether a rule that made a change is right on a condition only."""
+    """Whether a rule that made a change is correct only under a condition."""
     conditional = {r.name for r in _rules(passes) if r.contract.kind == CONDITIONAL}
     return any(c.by in conditional for c in change_log.changes)
 
@@ -244,5 +244,5 @@ def initializers(model: onnx.ModelProto) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def run(model: onnx.ModelProto, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None) -> list[Any]:
-    """The outputs in onnxruntime with all optimizations off."""
+    """The outputs in onnxruntime with all optimizations disabled."""
     return SINGLE_THREADED(model.SerializeToString()).run(outputs or [o.name for o in model.graph.output], feeds)

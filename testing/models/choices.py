@@ -1,4 +1,4 @@
-"""Choices for a model and each of its parts, from a random generator or earlier choices."""
+"""Choices for a model and each of its parts, from a random generator or from earlier choices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ NO_CHOICES: Mapping[Key, int] = MappingProxyType({})
 class Choices:
     """Choices among a few options, the first of which is the simplest; `recorded` has their numbers, in order.
 
-    The number in `previous` of the same scope and index is chosen again if it is valid, otherwise `draw_below` draws.
+    The number with the same scope and index in `previous` is chosen again if it is valid, otherwise `draw_below` draws
+    one.
     """
 
     def __init__(self, draw_below: DrawBelow, previous: Mapping[Key, int] = NO_CHOICES) -> None:
@@ -37,7 +38,7 @@ class Choices:
 
     @contextmanager
     def scope(self, part: str) -> Generator[None]:
-        """A scope for the choices of one part of the model, which can be replaced independently of others."""
+        """Open a scope for the choices of one part of the model, which can be replaced independently of others."""
         outer = self._scope
         self._scope = f"{outer}/{part}"
         try:
@@ -79,11 +80,11 @@ class Distribution(Struct, frozen=True):
     """Frequencies of features that are rare in most models and common in some, as 1 in n (0: never), and flags.
 
     Each field has its levels. Open operands may be constants, existing values, or computed: `extra_producers` by
-    operators that the rule's code names, `shapes_from_inputs` as dims of an input. Indices, axes and extents may be
-    inputs (`unknown_parameters`), none at all (`empty_lists`), and indices equal (`repeated_indices`). Constants may be
-    `overridable_constants`, attributes `non_default_attributes`. `zero_dims`: dims may be 0; `equal_dims`: all dims are
-    equal; `large_dims`: one dim may be large; `filling`: the elements of a constant are equal, any, or all different;
-    `large_halves`: float16 numbers are large.
+    operators that the rule's code names, `shapes_from_inputs` from the dims of an input. Indices, axes and extents may
+    be inputs (`unknown_parameters`) or empty (`empty_lists`), and indices may be equal (`repeated_indices`). Constants
+    may be `overridable_constants`, attributes `non_default_attributes`. `zero_dims`: dims may be 0; `equal_dims`: all
+    dims are equal; `large_dims`: one dim may be large; `filling`: the elements of a constant are equal, arbitrary, or
+    all different; `large_halves`: float16 numbers are large.
     """
 
     constant_operands: Annotated[int, 0, 2, 1, 5]
@@ -107,7 +108,7 @@ LEVELS: Mapping[str, tuple[Any, ...]] = MappingProxyType({name: get_args(hint)[1
 
 
 def draw_distribution(choices: Choices) -> Distribution:
-    """The distribution for a model; each field is a choice of its own, `distribution/<field>`."""
+    """The distribution for a model; each field is a separate choice, `distribution/<field>`."""
     drawn: dict[str, Any] = {}
     for name, levels in LEVELS.items():
         with choices.scope(f"distribution/{name}"):

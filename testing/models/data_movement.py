@@ -39,7 +39,7 @@ def _transpose(site: OpSite) -> None:
 
 
 def _reshape(site: OpSite) -> None:
-    """Reshape to another grouping of the elements."""
+    """Reshape to a different grouping of the elements."""
     wished = site.hint.shape
     x = site.operand(0, regrouped_shape(site, wished)).shape
     fits = prod(wished) == prod(x) and site.choices.draw_below(3)
@@ -64,7 +64,7 @@ def _target_with_wildcards(site: OpSite, x: Shape, target: Shape) -> list[int]:
 
 
 def regrouped_shape(site: OpSite, shape: Shape) -> Shape:
-    """Another shape with as many elements: two dims merged, one split, a 1 inserted or removed."""
+    """Another shape with as many elements: two dims merged, one dim split, or a 1 inserted or removed."""
     dims = list(shape)
     for _ in range(1 + site.choices.draw_below(2)):
         form = site.choices.draw_below(5)
@@ -89,7 +89,7 @@ def _flatten(site: OpSite) -> None:
 
 
 def _squeeze(site: OpSite) -> None:
-    """Squeeze of the hinted shape with 1s inserted."""
+    """Squeeze of the hinted shape with inserted 1s."""
     dims = list(site.hint.shape)
     for _ in range(1 + site.choices.draw_below(2)):
         dims.insert(site.choices.draw_below(len(dims) + 1), 1)
@@ -101,7 +101,7 @@ def _squeeze(site: OpSite) -> None:
 
 
 def _unsqueeze(site: OpSite) -> None:
-    """Unsqueeze: a dim of the hinted shape is removed, a 1 if there is one."""
+    """Unsqueeze: a dim of the hinted shape is removed, preferably a 1."""
     dims = list(site.hint.shape)
     ones = [i for i, d in enumerate(dims) if d == 1]
     if dims:
@@ -120,7 +120,7 @@ def _unsqueeze(site: OpSite) -> None:
 
 
 def _expand(site: OpSite) -> None:
-    """Expand of dims of 1, or of no dims."""
+    """Expand of dims of 1, or of a scalar."""
     wished = site.hint.shape
     kept = wished[site.choices.draw_below(len(wished) + 1) if site.choices.draw_below(2) else 0 :]
     x = site.operand(0, tuple(1 if site.choices.one_in(3) else d for d in kept)).shape
@@ -188,7 +188,7 @@ def _resize(site: OpSite) -> None:
 
 
 def _concat(site: OpSite) -> None:
-    """Concat of operands that differ in one dim at most."""
+    """Concat of operands that differ in at most one dim."""
     first = site.operand_order()[0]
     wished = site.hinted_shape(1, 4)
     x = site.operand(first, wished)
@@ -202,7 +202,7 @@ def _concat(site: OpSite) -> None:
 
 
 def _split(site: OpSite) -> None:
-    """Split into equal parts, or into given ones."""
+    """Split into equal parts, or into parts of given sizes."""
     x = site.first_operand(1)
     dim = x.dim_at(site.axis(x, 0))
     count = site.choices.pick([n for n in (2, 1, 3) if n > site.pattern.output])
@@ -216,7 +216,7 @@ def _split(site: OpSite) -> None:
 
 
 def _slice_tensor(site: OpSite) -> None:
-    """Slice, forwards, backwards, with steps, beyond the ends."""
+    """Slice: forwards, backwards, with steps, beyond the ends."""
     wished = list(site.hinted_shape(1, 4))
     grown = site.choices.draw_below(len(wished))
     wished[grown] += site.choices.draw_below(3)
@@ -284,14 +284,14 @@ MAX_DRAWN_INDICES = 6
 
 
 def repeated_indices(site: OpSite, dim: int, count: int) -> Array:
-    """Indices each of which is drawn by itself, so that some may be equal."""
+    """Indices that are drawn independently, so that some may be equal."""
     drawn = [site.choices.draw_below(max(dim, 1)) for _ in range(min(count, MAX_DRAWN_INDICES))]
     found = np.resize(drawn, count) if drawn else np.zeros(count, np.int64)
     return found - dim if site.choices.one_in(4) else found
 
 
 def _reduction(site: OpSite) -> None:
-    """The reduction of a ScatterElements or ScatterND; the greatest and the least came at opset 18."""
+    """The reduction of a ScatterElements or ScatterND; max and min were added in opset 18."""
     late = ("max", "min") if site.spec.since_version >= MAX_REDUCTION_OPSET else ()
     site.pick("reduction", "none", "add", "mul", *late)
 
@@ -316,7 +316,7 @@ def _gather_elements(site: OpSite) -> None:
 
 
 def _gather_nd(site: OpSite) -> None:
-    """GatherND and ScatterND: rows in order, or single ones."""
+    """GatherND and ScatterND: rows in order, or single rows."""
     x = site.first_operand(1)
     depth = 1 + site.choices.draw_below(len(x.shape))
     batch = site.pick("batch_dims", default=0)

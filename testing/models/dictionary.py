@@ -1,4 +1,4 @@
-"""Dictionaries of the literals in a rule's code, and constants made of them, with which it fires sooner."""
+"""Dictionaries of the literals in a rule's code, and constants made from them, with which the rule fires sooner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMMON_NUMBERS = (1.0, 0.0, 2.0, -1.0, 0.5, 3.0, 6.0, -3.0, 0.25, 4.0, 300.0)
 DEFAULT_PRODUCERS = ("Relu", "Neg", "Abs", "Add", "Exp", "Identity", "Transpose", "Concat", "Unsqueeze", "Mul")
 MAX_ARRAY_ELEMENTS = 16  # elements
 MAX_MAGNITUDE = 1e6
-MAX_INTEGER = 1 << 31  # moduli and multipliers of hashes are less
+MAX_INTEGER = 1 << 31  # moduli and multipliers of hashes are smaller
 LARGE_EXTENT = 150  # more than 128, up to which tables and lengths are often built
 MIN_LARGE_EXTENT, MAX_LARGE_EXTENT = 6, 2048
 CONTAINER_TYPES = (tuple, list, frozenset, set)
@@ -32,7 +32,7 @@ CONTAINER_TYPES = (tuple, list, frozenset, set)
 class Dictionary(Struct, frozen=True):
     """Numbers for constants, strings for attributes, and operators for the producers of operands.
 
-    `own_numbers` are numbers of the rule itself, `own_integers` its whole numbers, larger ones too.
+    `own_numbers` are numbers of the rule itself, `own_integers` its whole numbers, including larger ones.
     """
 
     own_numbers: tuple[float, ...] = COMMON_NUMBERS[:3]
@@ -42,11 +42,11 @@ class Dictionary(Struct, frozen=True):
     operators: tuple[str, ...] = DEFAULT_PRODUCERS
 
     def draw_number(self, choices: Choices) -> float:
-        """One of the numbers, the rule's own ones with probability 1/2."""
+        """One of the numbers; with probability 1/2 one of the rule's own."""
         return choices.pick(choices.pick((self.numbers, self.own_numbers)))
 
     def draw_integer(self, choices: Choices) -> int:
-        """A whole number: one of the rule's own with probability 1/2, one next to them, or a number, rounded."""
+        """A whole number: with probability 1/2 one of the rule's own, else one next to these, or a rounded number."""
         rounded = (round(n) for n in self.numbers if abs(n) < MAX_INTEGER)
         next_to_own = (n + side for side in (1, -1) for n in self.own_integers)
         return choices.pick(choices.pick(([*dict.fromkeys((*rounded, *next_to_own))], self.own_integers)))
@@ -57,12 +57,12 @@ class Dictionary(Struct, frozen=True):
         return tuple(n for n in self.own_integers if MIN_LARGE_EXTENT <= n <= MAX_LARGE_EXTENT)
 
     def draw_large_extent(self, choices: Choices) -> int:
-        """An extent larger than in most models, or a whole number of the rule's own, or one more than such a number."""
+        """An extent larger than in most models, or one of the rule's own whole numbers, or one more than that."""
         return choices.pick([*(n + more for more in (1, 0) for n in self.own_extents), LARGE_EXTENT])
 
 
 def dictionary_of(rule: Rule) -> Dictionary:
-    """The literals in the code that `rule` reaches in its own package, in its pattern and its contract."""
+    """The literals in the code that `rule` reaches in its own package, in its pattern and in its contract."""
     numbers: dict[float, None] = dict.fromkeys(rule.critical_values)
     integers: dict[int, None] = {}
     texts: dict[str, None] = {}
@@ -129,7 +129,7 @@ def _code_objects(code: CodeType) -> Iterator[CodeType]:
 
 
 def _literals(value: Any) -> Iterator[float | str]:
-    """The numbers and short strings in a value, nested ones too."""
+    """Yield the numbers and short strings in a value, including nested ones."""
     if isinstance(value, str):
         if value.isidentifier():
             yield value
@@ -155,7 +155,7 @@ def _entries(value: Any) -> list[Any]:
 STRINGS = ("a", "", "b", "nan")
 FRACTIONS = (1.5, -0.5, 0.25, 2.0, -1.0, 0.75, -2.25, 3.0, 1.0, 0.5)
 LARGE_HALF = 300.0  # its square overflows in float16
-DISTINCT = 3  # the form in which elements differ
+DISTINCT = 3  # the fillings in which elements differ
 
 
 def constant_array(
@@ -167,7 +167,7 @@ def constant_array(
     *,
     positive: bool = False,
 ) -> Array:
-    """An array of one number of the dictionary, with or without one other element, or of distinct numbers."""
+    """An array of one number of the dictionary, with or without one different element, or of distinct numbers."""
     count = int(np.prod(shape, dtype=np.int64))
     if dtype == TensorProto.STRING:
         return np.array([choices.pick(STRINGS) for _ in range(count)], object).reshape(shape)

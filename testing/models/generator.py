@@ -21,7 +21,7 @@ MAX_OPERANDS = 4
 OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
 VARIADIC = defs.OpSchema.FormalParameterOption.Variadic
 NEGATIVE_AXES_OPSET = 11
-SIGNED_AXIS = frozenset({"Gather", "Scatter"})  # whose axis may be negative at earlier opsets
+SIGNED_AXIS = frozenset({"Gather", "Scatter"})  # operators whose axis may be negative at earlier opsets
 InputPattern = OpPattern | Var | float | None
 DTYPES_BY_TYPE_STR = {
     f"tensor({'float' if t == TensorProto.FLOAT else TensorProto.DataType.Name(t).lower()})": t
@@ -31,7 +31,7 @@ PREFERRED_DTYPES = (TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, Ten
 
 
 class PreferredType(Struct, frozen=True):
-    """The preferred type and shape of a value, which its consumer suggests."""
+    """The preferred type and shape of a value, suggested by its consumer."""
 
     shape: Shape
     dtype: int
@@ -62,7 +62,7 @@ class OpSite:
         return self.input_patterns[index] if index < len(self.input_patterns) else None
 
     def operand_order(self, *, reverse: bool = False) -> list[int]:
-        """The inputs, those that determine others first: ops, then bound variables, then the rest, the last first."""
+        """The inputs, those that determine others first: ops, then bound variables, then the rest, last one first."""
 
         def rank(index: int) -> int:
             want = self.input_patterns[index]
@@ -77,7 +77,7 @@ class OpSite:
         return sorted(present[::-1] if reverse else present, key=rank)
 
     def existing_operand(self, index: int) -> TypedValue | None:
-        """The operand at `index`, if it exists already, here or as a bound variable."""
+        """The operand at `index` if it already exists, here or as a bound variable."""
         want = self.input_pattern(index)
         if index not in self.operands and isinstance(want, Var):
             return cast("TypedValue | None", self.generator.bound.get(want.name))
@@ -114,7 +114,7 @@ class OpSite:
         return found
 
     def first_operand(self, min_rank: int = 0, max_rank: int = 5) -> TypedValue:
-        """The first input, of a rank from `min_rank` to `max_rank`, like the hint for the output."""
+        """The first input, with a rank from `min_rank` to `max_rank`, similar to the hint for the output."""
         made = self.operand(0, self.hinted_shape(min_rank, max_rank))
         if len(made.shape) < min_rank:
             raise GenerationError(f"{self.op_type} takes no input of rank {len(made.shape)}")
@@ -176,7 +176,7 @@ class OpSite:
         return default if value is None else value
 
     def required_parameter(self, name: str, make: Callable[[], Any]) -> Any:
-        """As `parameter`, but the attribute is always set."""
+        """Like `parameter`, but the attribute is always set."""
         value = self.parameter(name, make, needed=True)
         if value is None:
             value = self.attrs[name] = make()
@@ -209,7 +209,7 @@ class OpSite:
         return [a - rank for a in axes] if is_counted and is_allowed else axes
 
     def is_empty_list(self) -> bool:
-        """Whether axes, indices or repeats are to be none."""
+        """Whether axes, indices or repeats are to be empty."""
         return self.choices.one_in(self.generator.distribution.empty_lists)
 
     def draw_each(self, count: int, low: int = 0) -> list[int]:
@@ -217,7 +217,7 @@ class OpSite:
         return [low + self.choices.draw_below(2) for _ in range(count)]
 
     def _set_named_parameter(self, name: str, want: Any, index: int | None, make: Callable[[], Any]) -> Any:
-        """Set the value of the pattern, as the attribute or constant input that it is at this opset."""
+        """Set the value of the pattern, as an attribute or constant input, whichever it is at this opset."""
         value = want
         if isinstance(want, Var):
             if want.name not in self.generator.bound:
@@ -271,13 +271,13 @@ class OpSite:
 
 
 OpGenerator = Callable[[OpSite], None]
-MAX_DRAWN = 50  # values of an attribute, to find one that fulfils a condition
+MAX_DRAWN = 50  # values of an attribute, to find one that satisfies a condition
 
 
 def _accepted(make: Callable[[], Any], accepts: Predicate) -> Any:
-    """A value that fulfils a condition; or the last of many, if it raises with all of them, as the rule then shows.
+    """A value that satisfies a condition; the last one drawn if the condition always raises.
 
-    Raises GenerationError if none of many does.
+    Raises GenerationError if none of many values satisfies it.
     """
     answers, value = 0, None
     for _ in range(MAX_DRAWN):
@@ -294,7 +294,7 @@ def _accepted(make: Callable[[], Any], accepts: Predicate) -> Any:
 
 
 def _numbered(pattern: OpPattern, names: Sequence[str], number: int) -> OpPattern:
-    """A pattern with names of its own for some of its variables."""
+    """A pattern with separate names for some of its variables."""
     inputs = tuple(
         _numbered(i, names, number) if isinstance(i, OpPattern)
         else Var(f"{i.name} {number}", i.optional, i.constant) if isinstance(i, Var) and i.name in names
@@ -307,7 +307,7 @@ def _numbered(pattern: OpPattern, names: Sequence[str], number: int) -> OpPatter
 
 MAX_DEPTH = 3  # of the ops that compute an operand that the pattern leaves open
 DIMS = (2, 3, 1, 4, 2, 3, 1, 5, 0)
-OWN_EXTENT_ONE_IN = 8  # dims for each that is a large extent, for rules that name one
+OWN_EXTENT_ONE_IN = 8  # one dim in this many is a large extent, for rules that name one
 
 
 @dataclass(slots=True)
@@ -323,7 +323,7 @@ class PatternGenerator:
     bound: dict[str, Any] = field(default_factory=dict[str, Any])
     pattern_outputs: list[TypedValue] = field(default_factory=list[TypedValue])  # the output of the root last
     other_roots: list[TypedValue] = field(default_factory=list[TypedValue])  # outputs of roots beside the first
-    no_fire_reasons: list[str] = field(default_factory=list[str])  # why the rule may not fire
+    no_fire_reasons: list[str] = field(default_factory=list[str])  # why the rule must not fire
     traits: list[str] = field(default_factory=list[str])
     unnamed: Iterator[int] = field(default_factory=count)  # numbers for the operands of `...`
     depth: int = 0
@@ -367,7 +367,7 @@ class PatternGenerator:
         return site
 
     def _select_inputs(self, pattern: OpPattern, spec: defs.OpSchema) -> list[InputPattern]:
-        """The patterns of all inputs: `*xs` and `...` become some inputs, and optional ones are sometimes omitted."""
+        """The patterns of all inputs: `*xs` and `...` become some inputs, and optional inputs are sometimes omitted."""
         variadic = bool(spec.inputs) and spec.inputs[-1].option == VARIADIC
         required = [i for i, w in enumerate(pattern.inputs, 1) if not (isinstance(w, Var) and w.optional)]
         most = max(MAX_OPERANDS, len(pattern.inputs)) if variadic else len(spec.inputs)
@@ -445,7 +445,7 @@ class PatternGenerator:
         return self._new_constant(array, Var(str(number), constant=True))
 
     def _new_parameter(self, array: Array, var: Var) -> TypedValue:
-        """The numbers as a constant, or unknown: an input, or the computed shape of one."""
+        """The numbers as a constant, or unknown: an input, or the computed shape of an input."""
         if not var.constant and self.choices.one_in(self.distribution.unknown_parameters):
             self.add_trait("indices, axes or extents are an input")
             return self.builder.input(helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
@@ -500,7 +500,7 @@ class PatternGenerator:
         return self.builder.typed_input(helper.make_optional_type_proto(held))
 
     def _sequence(self, shape: Shape) -> TypedValue:
-        """A sequence of two tensors, of none, one or three, with extents of their own or not, or an input."""
+        """A sequence of two tensors, or of none, one or three, with equal or different extents, or an input."""
         form = self.choices.draw_below(4)
         if form == 3:
             self.add_trait("a sequence is an input")
@@ -525,9 +525,9 @@ class PatternGenerator:
         return self.builder.node("Gather", [dims, place], {})[0]
 
     def draw_dim(self) -> int:
-        """A small dim; 0 only with `zero_dims`, the same with `equal_dims`, and at most one that is large.
+        """A small dim; 0 only with `zero_dims`, always the same with `equal_dims`, and at most one large dim.
 
-        Rules that name an extent have a large one in some models of each distribution.
+        For rules that name an extent, some models of each distribution have a large one.
         """
         large_one_in = self.distribution.large_dims or (OWN_EXTENT_ONE_IN if self.dictionary.own_extents else 0)
         if not self.has_large_dim and self.choices.one_in(large_one_in):
@@ -549,7 +549,7 @@ class PatternGenerator:
             self.traits.append(trait)
 
     def record_attribute(self, site: OpSite, name: str, value: Any) -> None:
-        """Record an attribute that the pattern does not name; off its default, the rule must not match."""
+        """Record an attribute that the pattern does not name; unless it has its default, the rule must not match."""
         if value != op_schemas.attribute_default(site.op_type, site.pattern.domain, self.builder.opset, name):
             self.add_trait("an attribute is off its default")
             self.no_fire_reasons.append(

@@ -1,4 +1,4 @@
-"""Generators for operators of tables, trees, linear models and strings, whose attributes have to fit each other."""
+"""Generators for operators of tables, trees, linear models and strings, whose attributes must be consistent."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ string[N] StringNormalizer <> <is_case_sensitive = [0, 1], stopwords = ["a"]>
 string StringSplit <> <delimiter = [" ", ",", "", "ab"], maxsplit = [1, 2]>
 string RegexFullMatch <pattern = ["a+", "[ab]*", ".*b", "", "a|b", "[A-Z]", "\\w+@\\w+"]> <>
 """
-"""Types of the first operand, with its dims or of one to three, an operator, its attributes, and optional parameters.
+"""Types of the first operand, with its dims or one to three dims, an operator, its attributes, and optional parameters.
 
-A list holds options of an attribute that has one value. Lists of floats may have numbers of the dictionary instead.
+A list contains the options of an attribute with one value. Lists of floats may get numbers of the dictionary instead.
 """
 ROW = re.compile(r"^([\w|]+)(?:\[(.*?)\])? (\w+) <([^>]*)>\s+<([^>]*)>$", re.MULTILINE)
 
@@ -100,7 +100,7 @@ def look_up(lookups: Sequence[Lookup]) -> OpGenerator:
 
 
 def _drawn(site: OpSite, name: str, value: Any) -> Any:
-    """The value of a parameter in a row, one of its options, or numbers of the dictionary in place of floats."""
+    """The value of a parameter in a row, one of its options, or numbers of the dictionary instead of floats."""
     if not isinstance(value, list):
         return value
     values, declared = cast("list[Any]", value), site.spec.attributes.get(name)

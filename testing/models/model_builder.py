@@ -1,4 +1,4 @@
-"""Builder of models, which checks each node and infers its output types as it is added."""
+"""Builder of models, which checks each node and infers its output types when it is added."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OpKey = tuple[str, str]
 
 @cache
 def schema(op_type: str, domain: str, version: int) -> defs.OpSchema | None:
-    """The schema of an operator at an opset of ONNX, or None where there is no such operator.
+    """The schema of an operator at an opset of ONNX, or None if there is no such operator.
 
     The schema of an operator of another domain is the newest one that is not deprecated.
     """
@@ -45,7 +45,7 @@ def infer_types_by_running(
     data: Mapping[str, onnx.TensorProto],
     imports: Sequence[onnx.OperatorSetIdProto],
 ) -> dict[str, onnx.TypeProto]:
-    """The output types of `node` from a run on ones. Raises EvaluationError if it does not run."""
+    """The output types of `node`, from a run on ones. Raises EvaluationError if it does not run."""
     inputs = [helper.make_value_info(name, t) for name, t in types.items() if name not in data]
     outputs = [onnx.ValueInfoProto(name=name) for name in node.output]
     held = list(data.values())

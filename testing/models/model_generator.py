@@ -31,7 +31,7 @@ from .generator import MAX_OPERANDS, PatternGenerator, PreferredType
 from .model_builder import GenerationError, ModelBuilder, TypedValue, schema, tensor_type
 from .op_generators import OP_GENERATORS
 
-MAX_OPSET_INCREASE = 4  # up to so many later than the example's
+MAX_OPSET_INCREASE = 4  # how many opsets later than the example's a variant may be
 
 
 def generate_variant(rule: Rule, example: onnx.ModelProto, generator: PatternGenerator) -> None:
@@ -68,7 +68,7 @@ def generate_variant(rule: Rule, example: onnx.ModelProto, generator: PatternGen
 
 
 def _fix_symbolic_dims(graph: onnx.GraphProto, choices: Choices) -> None:
-    """Replace each symbolic size by a number, the same at each occurrence; or keep them all."""
+    """Replace each symbolic size by a number, the same at each occurrence; or keep all symbols."""
     sizes: dict[str, int] = {}
     stay = choices.one_in(3)
     for info in graph.input:
@@ -131,7 +131,7 @@ def _load_into_builder(model: onnx.ModelProto, generator: PatternGenerator) -> N
 
 
 def _types_with_custom_operators(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
-    """The types of the outputs of nodes, as far as they are known, of operators that onnx does not know too."""
+    """The types of the outputs of nodes, as far as they are known, including operators that onnx does not know."""
     try:
         outputs = [v for op in from_onnx(model).graph.sorted_ops() for v in op.outputs]
     except PassesError as e:
@@ -140,7 +140,7 @@ def _types_with_custom_operators(model: onnx.ModelProto) -> dict[str, onnx.TypeP
 
 
 def _match_outputs(rule: Rule, model: onnx.ModelProto) -> Iterator[Sequence[str]]:
-    """For each match in the main graph, the first outputs of the matched ops, the root first."""
+    """For each match in the main graph, yield the first outputs of the matched ops, root first."""
     try:
         graph = from_onnx(model).graph
         for root in list(graph.ops(*rule.root_types)):
@@ -152,7 +152,7 @@ def _match_outputs(rule: Rule, model: onnx.ModelProto) -> Iterator[Sequence[str]
 
 IR_VERSION = 10
 SYMBOL = "N"
-SYMBOLIC_ONE_IN = 4  # models for each in which a size is left open
+SYMBOLIC_ONE_IN = 4  # a size is left open in one model of this many
 CONV_OPS = ops_with(Trait.CONVOLUTION)
 
 
@@ -198,7 +198,7 @@ class EnclosingModel:
         return Case(model, root.name, tuple(self.generator.traits), reasons[0] if reasons else "")
 
     def _add_outputs(self) -> None:
-        """Add the root's outputs, or the outputs of further ops on them, as graph outputs."""
+        """Add the root's outputs, or the outputs of additional ops on them, as graph outputs."""
         first, *others = [k for k in self.generator.last_outputs if k.name]
         root = self.generator.pattern_outputs[-1]
         has_reader = self.generator.choices.one_in(4) and first is root and root.dtype
@@ -210,7 +210,7 @@ class EnclosingModel:
                 self._add_output(k)
 
     def _add_output(self, value: TypedValue) -> None:
-        """Add a graph output, reshaped if its rank is unknown, since the rank of an output must be known."""
+        """Add a graph output; it is reshaped if its rank is unknown, because the rank of an output must be known."""
         builder = self.generator.builder
         if value.dtype and not value.type.tensor_type.HasField("shape"):
             value = builder.node("Reshape", [value, builder.constant(np.array([-1]))], {})[0]
@@ -246,7 +246,7 @@ class EnclosingModel:
             self.generator.add_trait("a size is left open")
 
     def _value_infos(self, values: Sequence[TypedValue], symbolic_size: int | None = None) -> list[onnx.ValueInfoProto]:
-        """Declarations of values; with a symbolic size, of outputs only the rank."""
+        """Declarations of values; with a symbolic size, outputs only have a rank."""
         infos = [helper.make_value_info(k.name, k.type) for k in values]
         variable = [i for i, k in zip(infos, values, strict=True) if k.array is None and self.symbolic_size is not None]
         for dim in (dim for info in variable for dim in info.type.tensor_type.shape.dim):
@@ -321,7 +321,7 @@ MAX_DRAWN_DEPTH = 5
 
 
 def draw_pattern(choices: Choices, dictionary: Dictionary) -> OpPattern:
-    """A tree of operators with any attributes, for a pass without patterns: mostly of those that its code names."""
+    """A tree of operators with any attributes, for a pass without patterns; mostly operators that its code names."""
     known, drawn = tuple(OP_GENERATORS), count()
     newest = op_schemas.latest_opset_version("")
 

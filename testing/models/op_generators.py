@@ -52,18 +52,18 @@ def number(site: OpSite, _x: TypedValue) -> float:
 
 
 def reduced_axes(site: OpSite, x: TypedValue) -> list[int]:
-    """The axes of a reduction; none may stand for all, or for no reduction."""
+    """The axes of a reduction; an empty list may mean all axes, or no reduction."""
     return [] if site.is_empty_list() else site.draw_axes(len(x.shape))
 
 
 def repeats(site: OpSite, x: TypedValue) -> list[int]:
-    """The repeats of each dim: 1 of all in a third of the models, 0 of some."""
+    """The repeats of each dim: all 1 in a third of the models, some 0."""
     most = 3 if site.choices.draw_below(3) else 1
     return [0 if site.is_empty_list() else 1 + site.choices.draw_below(most) for _ in x.shape]
 
 
 def with_parameters(min_rank: int = 0, max_rank: int = 5, **draws: Draw) -> OpGenerator:
-    """The generator of an operator whose parameters depend on nothing but its first operand."""
+    """The generator of an operator whose parameters depend only on its first operand."""
 
     def generate(site: OpSite) -> None:
         x = site.first_operand(min_rank, max_rank)
@@ -74,7 +74,7 @@ def with_parameters(min_rank: int = 0, max_rank: int = 5, **draws: Draw) -> OpGe
 
 
 def with_option(generate: OpGenerator, name: str, *options: Any) -> OpGenerator:
-    """The generator `generate` for an operator with one more parameter, one of `options`."""
+    """The generator `generate` for an operator with an additional parameter, one of `options`."""
 
     def generate_with_option(site: OpSite) -> None:
         site.pick(name, *options)
@@ -84,7 +84,7 @@ def with_option(generate: OpGenerator, name: str, *options: Any) -> OpGenerator:
 
 
 def _broadcast(site: OpSite) -> None:
-    """Operands that broadcast: the first one determines the shape, others seldom extend it."""
+    """Operands that broadcast: the first one determines the shape, others rarely extend it."""
     target = site.hint.shape
     for n, i in enumerate(site.operand_order(reverse=site.choices.draw_below(2) == 1)):
         if n == 0:
@@ -197,7 +197,7 @@ def _channel_norm(site: OpSite) -> None:
 
 
 def _skip_norm(site: OpSite) -> None:
-    """SkipLayerNormalization and variants: of a sum, with weights for the last axis."""
+    """SkipLayerNormalization and variants: normalization of a sum, with weights for the last axis."""
     x = site.first_operand(3, 3).shape
     site.operand(1, x)
     site.pick("epsilon", 0.5, 1e-3)
@@ -354,7 +354,7 @@ def _fused_matmul(site: OpSite) -> None:
 
 
 def _einsum(site: OpSite) -> None:
-    """Einsum of one to three operands, by one of some equations."""
+    """Einsum of one to three operands, with one of a few equations."""
     table = {1: UNARY_EQUATIONS, 2: BINARY_EQUATIONS, 3: TERNARY_EQUATIONS}.get(len(site.input_patterns))
     if table is None:
         raise GenerationError("no equation is known for so many factors")
@@ -392,7 +392,7 @@ def _by_operator() -> dict[str, OpGenerator]:
     of_each: dict[OpGenerator, str] = {
         _broadcast: " ".join(sorted(ops_with(Trait.BROADCASTING))),
         _bit_shift: "BitShift",
-        with_option(_broadcast, "fmod", 1): "Mod",  # which accepts floats with fmod only
+        with_option(_broadcast, "fmod", 1): "Mod",  # with fmod only, it accepts floats
         _cast: "Cast BitCast",
         with_parameters(min=number, max=number): "Clip",
         with_parameters(
@@ -435,32 +435,32 @@ def _by_operator() -> dict[str, OpGenerator]:
 
 
 STEPS = {"Add": 2, "Neg": 1, "Identity": 1, "Mul": 2, "Relu": 1}
-"""Operators that compute the next state from so many times the one before."""
+"""Operators that compute the next state from this many previous ones."""
 TRIPS = (2, 0, 1, 3)
 SCAN_WITHOUT_BATCH_OPSET = 9
 
 
 def _body(site: OpSite, inputs: Sequence[str], nodes: Sequence[str], outputs: Sequence[str]) -> onnx.GraphProto:
-    """A body in ONNX text, in which # is for a number that no other body has."""
+    """A body as ONNX text, in which # stands for a number that no other body has."""
     text = f"body ({', '.join(inputs)}) => ({', '.join(outputs)}) {{ {' '.join(nodes)} }}"
     return parser.parse_graph(text.replace("#", f"_{len(site.generator.builder.nodes)}"))
 
 
 def _declared(value: TypedValue, rank: int, name: str) -> str:
-    """The declaration of a value of that rank in a body, of unknown extents, since one may be made symbolic."""
+    """The declaration of a value of that rank in a body, with unknown extents, because one may become symbolic."""
     dims = f"[{','.join('?' * rank)}]" if rank else ""
     return f"{element_type(value.dtype)}{dims} {name}"
 
 
 def _step(site: OpSite, state: str, made: str) -> str:
-    """A node of any of the operators or, with probability 1/2, of those that the rule's code names."""
+    """A node of any operator; with probability 1/2, one that the rule's code names."""
     own = [op_type for op_type in STEPS if op_type in site.generator.dictionary.operators]
     op_type = site.choices.pick(site.choices.pick((tuple(STEPS), own or tuple(STEPS))))
     return f"{made} = {op_type} ({', '.join([state] * STEPS[op_type])})"
 
 
 def _state(site: OpSite, index: int) -> TypedValue:
-    """The operand at `index`, of the type of the model, which is a number."""
+    """The operand at `index`, with the type of the model, which must be numeric."""
     formal = site.formal_parameter(index).type_str
     if site.existing_operand(index) is None and site.generator.dtype not in {TensorProto.BOOL, TensorProto.STRING}:
         site.bound_types.setdefault(formal, site.generator.dtype)
@@ -479,7 +479,7 @@ def _if(site: OpSite) -> None:
 
 
 def _loop(site: OpSite) -> None:
-    """Loop of few trips or none over states, with an output for each trip or without one."""
+    """Loop of few or no trips over states, with or without an output for each trip."""
     present = site.operand_order()
     if 0 in present and not site.existing_operand(0):
         site.parameter("M", lambda: site.choices.pick(TRIPS))

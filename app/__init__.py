@@ -1,1 +1,1 @@
-"""The application: the commands, and the same as functions."""
+"""The application: the commands of `passes`, which are also Python functions."""

@@ -1,6 +1,6 @@
-"""A server of the Model Context Protocol: commands as tools for language models, over standard input and output.
+"""A server of the Model Context Protocol that offers commands as tools for language models, over standard streams.
 
-Each tool runs `passes` in a process of its own, so that a model that crashes it does not end the server.
+Each tool runs `passes` in a separate process, so that a model that crashes it does not end the server.
 """
 
 from __future__ import annotations

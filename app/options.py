@@ -1,7 +1,7 @@
-"""Options of commands: each is a field of a class, with all that the command line, Python and settings need.
+"""Options of commands.
 
-A class of options is a frozen dataclass. A field made by `option` is an option of the command line; all fields are
-parameters of the function in Python. Classes in this module are mixed into the classes of commands.
+A class of options is a frozen dataclass. A field made by `option` is an option of the command line. Each field is a
+parameter of the Python function. The option classes of commands inherit the classes of this module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..core.processes.process_limits import given_memory
 from ..core.verify.effort import EFFORTS as EFFORT_NAMES
 from ..core.verify.effort import Effort
 
-if TYPE_CHECKING:  # these import onnx, which commands need only when they run
+if TYPE_CHECKING:  # these modules import onnx, which commands need only when they run
     from ..core.plugins.plugin import PluginLike
     from ..core.run.instrumentation import Instrumentation
     from ..core.run.pipeline import Pass
@@ -44,22 +44,22 @@ PASSES, RULES, PIPELINES, OPERATORS, EFFORTS, LEVELS, TOOLS, DUMPS, TARGETS, ENG
 )  # fmt: skip
 """Kinds of names that a shell completes."""
 TUNED = ("pipeline", "skip", "enable", "opset", "threads", "ep")
-"""Options that the file of settings of `passes tune` says."""
+"""Options that the settings file of `passes tune` sets."""
 METADATA = "option"
 AnyOptions = TypeVar("AnyOptions")
 Part = TypeVar("Part")
 P = ParamSpec("P")
 Outcome = TypeVar("Outcome")
 Progress = Callable[[str], None] | bool | None
-"""A function that is called with the name of each phase; True to show it, False not to; None: in a notebook alone."""
+"""A function called with the name of each phase, or whether to show it; None shows it only in notebooks."""
 MAX_DIGITS = 30
-PIPELINES_FILE = Path("pipelines.toml")  # of the current folder, in which names of pipelines are looked up
-WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text", Path: "a path"}
-"""The words for the values of an option, by their type."""
+PIPELINES_FILE = Path("pipelines.toml")  # in the current folder; pipelines are looked up in it
+WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "a string", Path: "a path"}
+"""What messages call a value of each type."""
 
 
 class OptionError(UsageError):
-    """A value that an option does not take."""
+    """An option has an invalid value."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name} {reason}")
@@ -69,16 +69,20 @@ class OptionError(UsageError):
 class Option(Struct, frozen=True):
     """An option of the command line.
 
-    `kind` is the type of its value, or of one of its values if it may be `repeated`. `parse` turns the text, or the
-    list of texts, into the value for Python, takes such a value from Python too, and raises ValueError with the form
-    that is expected. `objects` says whether an object of Python may stand for a text; `takes` are then the words for
-    both. `flags` are its names on the command line, if the name of the field is none; `off` is a flag for the value
-    False; without `help` it is an argument of the function alone. `completes`: the kinds of names that a shell
-    completes, in a list with commas if `is_list`.
-
-    For settings: `reads` says that the text names a file to read, or may begin with one; `runs_code` that it may run
-    code; `is_typed`: it is only for the command line; `is_own`: a setting for `passes run` does not count for it.
-    `excludes`: the options whose settings do not count if it is typed; `enables`: those that count only with it.
+    Attributes:
+        help: the help text. An option without one is only a parameter of the Python function.
+        kind: the type of the value, or of each value if the option may be `repeated`.
+        parse: converts the text, the list of texts, or a value from Python; raises ValueError with the expected form.
+        objects: whether a Python object is a valid value; `takes` describes the texts and objects in messages.
+        flags: names on the command line that differ from the name of the field.
+        off: a flag for the value False, and its help.
+        completes: the kinds of names that a shell completes, in a list separated by commas if `is_list`.
+        reads: the text is, or may begin with, the path of a file that is read.
+        runs_code: the value may run code.
+        is_typed: the option exists only on the command line.
+        is_own: settings for `passes run` do not apply to this option.
+        excludes: options whose settings are ignored if this option is typed.
+        enables: options whose settings apply only together with this option.
     """
 
     help: str
@@ -103,7 +107,7 @@ class Option(Struct, frozen=True):
     enables: tuple[str, ...] = ()
 
     def number(self, value: Any) -> Any:
-        """The number of this kind in a text, or equal to a number. Raises ValueError for others and out of limits."""
+        """Convert a text or a number to the kind of this option. Raises ValueError for an invalid or excessive one."""
         is_right = not isinstance(value, bool)
         try:
             number = self.kind(value)
@@ -115,11 +119,11 @@ class Option(Struct, frozen=True):
         return number
 
     def converted(self, value: Any) -> Any:
-        """The value of this kind in a text, or in a value of settings. Raises ValueError."""
+        """Convert a text or a value from settings to the kind of this option. Raises ValueError."""
         return self.number(value) if self.kind in (int, float) else self.kind(value)
 
     def checked(self, value: Any) -> Any:
-        """The value for a function from one that Python gives; a text may stand for it. Raises ValueError."""
+        """Validate a value from Python, converting texts. Raises ValueError."""
         if self.parse is not None:
             return self.parse(value)
         if self.kind in (int, float):
@@ -131,7 +135,7 @@ class Option(Struct, frozen=True):
         return [value] if self.repeated and isinstance(value, str | Path) else cast("Any", value)
 
     def _is_single(self, value: object) -> bool:
-        """Whether a value is a text, or what may stand for one."""
+        """Whether a value is a text, a path, or a valid object, rather than a list of them."""
         is_text = isinstance(value, (str, Path) if self.kind is Path else str)
         return is_text or (self.objects is not None and self.objects(value))
 
@@ -141,7 +145,7 @@ class Option(Struct, frozen=True):
 
 
 def shown(value: object) -> str:
-    """A value from Python in one line of a message."""
+    """A Python value as one line of a message."""
     if isinstance(value, str):
         return value
     is_plain = value is None or isinstance(value, bool | int | float | bytes | list | tuple | set | dict)
@@ -149,7 +153,7 @@ def shown(value: object) -> str:
 
 
 def flag_of(name: str, about: Option) -> str:
-    """The name of an option on the command line."""
+    """The flag of an option on the command line."""
     return max(about.flags, key=len) if about.flags else f"--{name.replace('_', '-')}"
 
 
@@ -159,7 +163,7 @@ def _check(condition: object, reason: str) -> None:
 
 
 def option(default: Any, help: str = "", metavar: str = "", **given: Any) -> Any:  # noqa: A002 - as typer calls it
-    """A field of a class of options. `kind` is the type of the default, or text."""
+    """Define a field of a class of options. `kind` is by default the type of the default value, or text."""
     kind = type(default) if isinstance(default, bool | int | float) else str
     about = Option(help, metavar, **cast("dict[str, Any]", {"kind": kind, **given}))
     return field(default=default, metadata={METADATA: about})
@@ -172,7 +176,7 @@ report_option = partial(option, group=REPORTS)
 
 
 def _is_source(value: object) -> bool:
-    """Whether a value may be samples, or a source of samples."""
+    """Whether a value may be samples or a source of samples."""
     from ..core.verify.given_inputs import DataReader, GivenSamples, NamedData  # noqa: PLC0415 - imports onnx
 
     return not isinstance(value, bytes) and isinstance(value, Path | Iterable | DataReader | NamedData | GivenSamples)
@@ -185,7 +189,7 @@ def _is_pass(value: object) -> bool:
 
 
 def _is_plugin(value: object) -> bool:
-    """Whether a value is an object with or of passes, or a class, whose complaint is another one."""
+    """Whether a value is a plugin, or a class, about which the plugin loader has a message of its own."""
     from ..core.plugins.plugin import PluginLike  # noqa: PLC0415 - imports onnx
 
     return isinstance(value, PluginLike | type)
@@ -216,16 +220,13 @@ plugin_option = partial(
 
 
 def options_of(options: type) -> dict[str, tuple[Any, Option]]:
-    """The defaults and options of a class by field."""
+    """The default and the option of each field of a class."""
     return {name: found for name, found in arguments_of(options).items() if found[1].help}
 
 
 @cache
 def arguments_of(options: type) -> dict[str, tuple[Any, Option]]:
-    """As `options_of`, with the arguments of the function alone.
-
-    A field that only says a default is the option of a class above.
-    """
+    """Like `options_of`, including the parameters that exist only in Python. A field may override just a default."""
     above = [vars(c).get("__dataclass_fields__", {}) for c in options.__mro__]
     found = dict[str, tuple[Any, Option]]()
     for f in fields(options):
@@ -236,7 +237,7 @@ def arguments_of(options: type) -> dict[str, tuple[Any, Option]]:
 
 
 def _plain(value: Any) -> Any:
-    """The value of an option in JSON: arrays and other objects of Python are their types in words."""
+    """The value of an option for JSON; arrays and other Python objects become the names of their types."""
     if isinstance(value, Mapping):
         return {str(name): _plain(inner) for name, inner in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
@@ -252,7 +253,7 @@ def require(condition: object, reason: str) -> None:
 
 
 def is_count(text: str) -> bool:
-    """Whether a text is a number in decimal digits; Python refuses thousands of them."""
+    """Whether a text is a decimal number of at most `MAX_DIGITS` digits."""
     return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
 
 
@@ -261,13 +262,13 @@ def _size(text: str) -> int | None:
 
 
 def sizes_in(text: str) -> tuple[int, ...]:
-    """The sizes from 1 on in a text such as `1,32`, sorted, each once; none for another text."""
+    """The distinct positive sizes in a text such as `1,32`, sorted; empty for an invalid text."""
     sizes = [size.strip() for size in text.split(",")]
     return tuple(sorted(set(map(int, sizes)))) if all(is_count(s) and 0 < int(s) < 1 << 31 for s in sizes) else ()
 
 
 def _shape(text: str) -> tuple[int, ...] | None:
-    """The sizes in a text such as `1,3`; none for the empty one, a scalar's."""
+    """The sizes in a text such as `1,3`; the empty text is the shape of a scalar. None for an invalid text."""
     sizes = [_size(size) for size in text.split(",") if size.strip()]
     return None if None in sizes else cast("tuple[int, ...]", tuple(sizes))
 
@@ -283,20 +284,20 @@ def _integers(value: Any) -> tuple[int, ...] | None:
 
 
 def _sizes(value: Any) -> tuple[int, ...] | None:
-    """One size from 1 on, or several."""
+    """One or more positive sizes; None for other values."""
     numbers = _integers([value] if isinstance(value, Integral) else value)
     return numbers if numbers and min(numbers) > 0 else None
 
 
 def parse_batch(given: str | Sequence[int]) -> tuple[int, ...]:
-    """The batch sizes in a text such as `1,32`, sorted, and 1; sizes from Python as they are. Raises ValueError."""
+    """The sorted batch sizes in a text such as `1,32`, with 1; sizes from Python are kept. Raises ValueError."""
     sizes = (sizes_in(given) if isinstance(given, str) else _integers(given)) or (0,)
     _check(min(sizes) > 0, f"{shown(given)}: not of the form 1,32, with sizes of at least 1")
     return tuple(sorted({1, *sizes})) if isinstance(given, str) else sizes
 
 
 def parse_batch_name(given: str | int) -> int | str:
-    """A number of rows from 1 on, or the name of a symbol. Raises ValueError for another."""
+    """A positive number of rows, or the name of a symbol. Raises ValueError."""
     number = _size(given) if isinstance(given, str) else _integer(given)
     is_name = number is None and isinstance(given, str) and given.isidentifier()
     _check(
@@ -309,9 +310,9 @@ def parse_batch_name(given: str | int) -> int | str:
 def _by_name(
     form: str, in_text: Callable[[str], Any], in_python: str, value_of: Callable[[Any], Any]
 ) -> Callable[[Any], dict[str, Any]]:
-    """A function for values by name, in texts of a form such as `batch=1`, or in a mapping from Python.
+    """Make a parser of texts such as `batch=1`, or of a mapping from Python, into a mapping of values by name.
 
-    `in_text` and `value_of` make a value, or None of what is none. The function raises ValueError.
+    `in_text` and `value_of` convert a value, and return None for an invalid one. The parser raises ValueError.
     """
     separator = next(character for character in form if character in "=:")
 
@@ -335,11 +336,11 @@ def _by_name(
 parse_dim = _by_name("batch=1", _size, "{'batch': 1}", _integer)
 parse_dim_sizes = _by_name("batch=1,8", lambda text: sizes_in(text) or None, "{'batch': [1, 8]}", _sizes)
 parse_shape = _by_name("name:1,3,224,224", _shape, "{'name': [1, 3, 224, 224]}", _integers)
-"""Sizes of symbols, several sizes of each, and shapes of inputs; names of inputs may have colons."""
+"""Sizes of symbols, several sizes of each, and shapes of inputs, whose names may have colons."""
 
 
 def _texts(given: Any, form: str) -> list[str]:
-    """The text, or the texts in a sequence. Raises ValueError with their form for another value."""
+    """The text, or the texts in a sequence. Raises ValueError with the expected `form` for other values."""
     is_several = isinstance(given, list | tuple | AbstractSet)
     texts: list[Any] = [given] if isinstance(given, str) else list(cast("Any", given)) if is_several else [None]
     _check(all(isinstance(text, str) for text in texts), f"{shown(given)}: not of the form {form}")
@@ -347,7 +348,7 @@ def _texts(given: Any, form: str) -> list[str]:
 
 
 def parse_names(given: str | Sequence[str]) -> tuple[str, ...]:
-    """The names in a text, or in several, such as `a,b`. Raises ValueError for an empty one."""
+    """The names in one or more texts such as `a,b`. Raises ValueError for an empty name."""
     texts = _texts(given, "a,b")
     names = tuple(name.strip() for text in texts for name in text.split(","))
     _check(all(names), f"{','.join(texts)}: a name is empty")
@@ -355,7 +356,7 @@ def parse_names(given: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def parse_size(given: str | int) -> int:
-    """The bytes in a text such as `2GB`. Raises ValueError for another text, and for none."""
+    """The number of bytes in a text such as `2GB`. Raises ValueError for an invalid or zero size."""
     from ..core.plugins.pass_spec import parse_value  # noqa: PLC0415 - imports onnx
 
     try:
@@ -367,7 +368,7 @@ def parse_size(given: str | int) -> int:
 
 
 def parse_external_data(given: str | int) -> str | int:
-    """The bytes in a text such as `1MB`, or another text itself. Raises ValueError."""
+    """The number of bytes in a text such as `1MB`, or the text itself if it is no size. Raises ValueError."""
     try:
         return parse_size(given)
     except ValueError:
@@ -377,7 +378,7 @@ def parse_external_data(given: str | int) -> str | int:
 
 
 def parse_instrumentation(given: Any) -> tuple[Instrumentation, ...]:
-    """The instrumentation of a run: one object, or several. Raises ValueError for others."""
+    """One or more `Instrumentation` objects. Raises ValueError for other values."""
     from ..core.run.instrumentation import Instrumentation  # noqa: PLC0415 - imports onnx
 
     found = tuple(cast("Iterable[Any]", given)) if isinstance(given, list | tuple) else (given,)
@@ -387,7 +388,7 @@ def parse_instrumentation(given: Any) -> tuple[Instrumentation, ...]:
 
 
 def parse_effort(given: Effort) -> Effort:
-    """An effort of verification. Raises ValueError for another value."""
+    """An effort of verification. Raises ValueError for other values."""
     _check(
         isinstance(cast("object", given), str) and given in EFFORT_NAMES,
         f"{shown(given)}: choose from {', '.join(EFFORT_NAMES)}",
@@ -396,7 +397,7 @@ def parse_effort(given: Effort) -> Effort:
 
 
 def parse_verification(given: bool | Effort) -> bool | Effort:
-    """An effort of verification, or whether to verify at all. Raises ValueError for another value."""
+    """An effort of verification, or whether to verify at all. Raises ValueError for other values."""
     return given if isinstance(given, bool) else parse_effort(given)
 
 
@@ -405,7 +406,7 @@ INPUTS = "an .npz file, a folder of ONNX test data or .npz files, or file.py:fun
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
 def mixed_in(part: type[Part]) -> type[Part]:
-    """Make a frozen dataclass for its fields alone, of which no object is made: its methods would take 0.3 ms."""
+    """Make a frozen dataclass that only adds fields to subclasses. Generating its methods would take 0.3 ms."""
     return dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)(part)
 
 
@@ -419,7 +420,7 @@ class ReportOptions:
     progress: Progress = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Convert texts, and raise OptionError for values that an option does not take."""
+        """Convert texts, and raise OptionError for invalid values."""
         for name, (default, about) in arguments_of(type(self)).items():
             if (value := getattr(self, name)) is not default:
                 try:
@@ -431,7 +432,7 @@ class ReportOptions:
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """The options that differ from their defaults, as JSON has them, without the places of results."""
+        """The options that differ from their defaults, as JSON, without the paths of results."""
         defaults = {
             name: default
             for name, (default, about) in options_of(type(self)).items()
@@ -441,7 +442,7 @@ class ReportOptions:
         return {name: v for name, v in values.items() if v not in (_plain(defaults[name]), None, [], {})}
 
     def among(self, options: type[AnyOptions]) -> AnyOptions:
-        """The options of another class that this one has too; the others have their defaults."""
+        """Convert to another class of options: keep the shared options, and use defaults for the others."""
         shared = {f.name for f in fields(options)} & {f.name for f in fields(self)}  # pyright: ignore[reportArgumentType]
         return options(**{name: getattr(self, name) for name in shared})
 
@@ -478,7 +479,7 @@ class SeedOptions:
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class InputOptions:
-    """Inputs of the caller to verify with."""
+    """Inputs from the caller, to verify with."""
 
     inputs: Inputs | GivenSamples | None = source_option(
         None, f"Inputs to verify with: {INPUTS}", "FILE", group=VERIFICATION
@@ -487,7 +488,7 @@ class InputOptions:
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class MeasuredInputOptions:
-    """Inputs of the caller to measure with."""
+    """Inputs from the caller, to measure with."""
 
     inputs: Inputs | GivenSamples | None = source_option(
         None, f"Inputs to run (the first, if there are several): {INPUTS}", "FILE"
@@ -517,13 +518,13 @@ def _is_kernel(value: object) -> bool:
 
 
 def _is_installed_name(kernels: object) -> bool:
-    """Whether kernels are given by the name of a pass, pipeline or entry point of an installed package."""
+    """Whether kernels are the name of a pass, pipeline or entry point of an installed package."""
     return isinstance(kernels, str | Path) and not {".", "/", os.sep} & set(str(kernels))
 
 
 @mixed_in
 class CustomOperatorOptions:
-    """Operators that the user adds to the operators of ONNX and onnxruntime."""
+    """Custom operators, besides those of ONNX and onnxruntime."""
 
     custom_ops: Sequence[str | Path] = model_option(
         (),
@@ -549,20 +550,20 @@ class CustomOperatorOptions:
 
     @property
     def _plugins(self) -> Sequence[PluginLike]:
-        """The plugins of a class that has the option."""
+        """The plugins, if the class has that option."""
         return getattr(self, "plugin", ())
 
     @property
     def custom_operator_files(self) -> list[Path]:
-        """The libraries and the Python files with kernels, and plugins."""
+        """The libraries, and the Python files with kernels or plugins."""
         given = (*self.custom_ops, *self.kernels, *self._plugins)
         return [Path(item) for item in given if isinstance(item, str | Path) and not _is_installed_name(item)]
 
     @contextmanager
     def with_operators(self, plugins: Sequence[PluginLike] = ()) -> Generator[None]:
-        """Have the operators in the block, of `plugins` too, and of installed packages whose passes it looks up.
+        """Make the custom operators available in the block. Raises PluginError and UsageError.
 
-        Raises PluginError and UsageError.
+        These include the operators of `plugins`, and of installed packages whose passes the block looks up.
         """
         plugins = (*self._plugins, *plugins)
         if not (self.custom_ops or self.kernels or plugins):
@@ -588,7 +589,7 @@ class CustomOperatorOptions:
 
 @mixed_in
 class KernelPluginOptions:
-    """Plugins of which a command takes the kernels of custom operators alone."""
+    """Plugins of which a command uses only the kernels of custom operators."""
 
     plugin: Sequence[PluginLike] = plugin_option(
         group=MODEL, help="A Python file with a Plugin, for its kernels; may be repeated."
@@ -597,7 +598,7 @@ class KernelPluginOptions:
 
 @mixed_in
 class MemoryOptions(CustomOperatorOptions):
-    """The limit of memory, and the custom operators, of processes that run models."""
+    """The memory limit and the custom operators of processes that run models."""
 
     memory: int | None = verification_option(
         None,
@@ -608,7 +609,7 @@ class MemoryOptions(CustomOperatorOptions):
 
 
 def with_process_options(function: Callable[P, Outcome]) -> Callable[P, Outcome]:
-    """Decorate a function of options: its processes have the memory and the custom operators that its caller gave."""
+    """Decorate a function of options so that its processes have their memory limit and custom operators."""
 
     @wraps(function)
     def with_options(*args: P.args, **keywords: P.kwargs) -> Outcome:
@@ -714,7 +715,7 @@ class TunedSessionOptions:
     )
 
     def require_no_session(self, **given: object) -> None:
-        """Raise UsageError for other options of a session beside settings."""
+        """Raise UsageError if another option of the session is combined with settings."""
         for name, value in given.items():
             require(not (self.settings and value), f"--{name}: --settings {self.settings} sets it already")
 
@@ -742,7 +743,7 @@ class BatchSizeOptions:
 
 @mixed_in
 class TimingOptions(MemoryOptions):
-    """The time of a measurement, and its memory."""
+    """The time and memory of a measurement."""
 
     min_time: float = speed_option(
         1.0, "Seconds to run each model at each batch size.", "SECONDS", kind=float, least=0.01
@@ -751,7 +752,7 @@ class TimingOptions(MemoryOptions):
 
 @mixed_in
 class MetricOptions:
-    """Labelled data, and a metric."""
+    """Labelled data and a metric."""
 
     labelled: str | Path | None = criterion_option(
         None,
@@ -783,28 +784,28 @@ class DataOptions(MetricOptions):
 
 @mixed_in
 class BudgetOptions(MetricOptions):
-    """The loss of accuracy that is allowed."""
+    """The accuracy loss allowed."""
 
     budget: str | None = criterion_option(
         None, "Accuracy loss allowed: a share of the original's accuracy, such as 1%, or points, such as 0.5pt.", "LOSS"
     )
 
     def require_budget_for(self, **others: object) -> None:
-        """Raise UsageError for options of accuracy, and for `others` that are given, if there is no budget."""
+        """Raise UsageError if options of accuracy, or `others`, are set without a budget."""
         for name, value in {"labelled": self.labelled, "metric": self.metric, **others}.items():
             require(self.budget or not value, f"--{name} needs --budget")
 
 
 @mixed_in
 class CriterionOptions(DataOptions, BudgetOptions):
-    """Data, and the loss of accuracy that is allowed."""
+    """Data and the accuracy loss allowed."""
 
     budget: str = "1%"
 
 
 @mixed_in
 class SearchOptions:
-    """Limits of a search, and its journal."""
+    """Limits of a search and its journal."""
 
     trials: int = search_option(60, "Maximum number of trials.", "N", least=1)
     time: float = search_option(600.0, "Time limit for the whole command.", "SECONDS", kind=float, least=0)
@@ -840,7 +841,7 @@ class PipelineOptions:
 
 @mixed_in
 class TargetOptions:
-    """The engine that a model is for."""
+    """The engine to optimize for."""
 
     target: str | Target | None = selection_option(
         None,
@@ -860,8 +861,8 @@ class InfoOptions(ProviderOptions, DimOptions, ReportOptions):
 
     target: str | Target | None = selection_option(
         None,
-        "List the ops that this engine does not support: ort, webgpu, openvino, FILE.toml, or a target of a plugin; of "
-        ".ort files those that a reduced build of onnxruntime lacks, by its FILE.config.",
+        "List the ops that this engine does not support: ort, webgpu, openvino, FILE.toml, or a target of a plugin. "
+        "For .ort files: FILE.config of a reduced build of onnxruntime.",
         "NAME",
         completes=(TARGETS,),
         reads=True,
@@ -883,13 +884,13 @@ class InfoOptions(ProviderOptions, DimOptions, ReportOptions):
 
 @mixed_in
 class NameOptions:
-    """Passes and rules to run, or to leave out."""
+    """Passes and rules to run or to skip."""
 
     only: Sequence[str] = selection_option(
         (), "Run only this pass or rule; may be repeated.", "NAME", repeated=True, completes=(PASSES, RULES)
     )
     skip: Sequence[str] = selection_option(
-        (), "Leave out this pass or rule; may be repeated.", "NAME", repeated=True, completes=(PASSES, RULES)
+        (), "Skip this pass or rule; may be repeated.", "NAME", repeated=True, completes=(PASSES, RULES)
     )
 
 
@@ -908,7 +909,7 @@ class EffortOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FormatOptions:
-    """Formats beside the text, for the command line alone."""
+    """Formats of the report, only for the command line."""
 
     format: Sequence[str] = report_option(
         (),

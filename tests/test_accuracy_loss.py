@@ -183,7 +183,7 @@ def test_a_regressor_is_no_classifier(files: Path) -> None:
 def test_classes_that_do_not_vary(files: Path) -> None:
     onnx.save(load(CLASSES, weights={"w": np.zeros((4, 3), np.float32)}), "zeros.onnx")
     found = invoke("verify", "zeros.onnx", "zeros.onnx", "--budget", "1%").stdout
-    assert "note: y: the original gives class 0 in all rows, so agreement says little" in found
+    assert "note: y: the original returns class 0 in all rows, so agreement means little" in found
 
 
 def test_hint_for_narrower_constants(files: Path) -> None:
@@ -198,7 +198,7 @@ def test_model_that_does_not_run(files: Path) -> None:
     text = "g (float[N,4] x) => (float[P,Q] y) { y = Reshape(x, k) }"
     onnx.save(load(text, weights={"k": np.array([3])}), "bad.onnx")
     found = invoke("verify", "values.onnx", "bad.onnx", "--budget", "1%", code=WRONG).stdout
-    assert "bad.onnx is over the budget of 1%: it does not run: " in " ".join(found.split())
+    assert "bad.onnx is over the budget of 1%: the model does not run: " in " ".join(found.split())
 
 
 @cases(

@@ -74,7 +74,7 @@ FLAGS, METHOD, VERSION, MEMBER_SIZE = 8, 10, 6, 24  # fields of an entry
     {
         "10 TB header": (
             archive(npy_file(shape="(2500000000000,)")),
-            "holds 104 bytes, its header says 10000000000000",
+            "contains 104 bytes, but its header says 10000000000000",
         ),
         "more than the directory says": (
             archive(npy_file(shape="(500000000, 3)"), spoil=directory(MEMBER_SIZE, "<I", 0xFFFFFFF0)),
@@ -82,7 +82,7 @@ FLAGS, METHOD, VERSION, MEMBER_SIZE = 8, 10, 6, 24  # fields of an entry
         ),
         "bomb": (
             archive(npy_file(shape="(300000000, 3)"), spoil=directory(MEMBER_SIZE, "<I", 0xFFFFFFF0)),
-            r"in.npz: its arrays need 3.6 GB; for a file of this size 2.1 GB are read",
+            r"in.npz: its arrays need 3.6 GB; the limit for its size is 2.1 GB",
         ),
         "many elements of no bytes": (archive(npy_file("'|S0'", "(10000000000000,)", b"")), "need 640,000.0 GB"),
         "negative": (archive(npy_file(shape="(-2, -3)")), "its shape .* is negative"),
@@ -91,9 +91,9 @@ FLAGS, METHOD, VERSION, MEMBER_SIZE = 8, 10, 6, 24  # fields of an entry
         "nested": (archive(npy_file(shape="(" * 60 + ")" * 60)), "holds 24 bytes|x.npy cannot be"),
         "long header": (archive(npy_file(version=2, shape=" " * 20000)), "x.npy cannot be read"),
         "version": (archive(npy_file(version=9)), "x.npy cannot be read"),
-        "structure": (archive(npy_file("[('a', '<f4')]")), "holds structures"),
-        "subarrays": (archive(npy_file("('<f4', (3,))")), "holds structures"),
-        "objects in a structure": (archive(npy_file("[('a', '|O')]")), "holds pickled objects"),
+        "structure": (archive(npy_file("[('a', '<f4')]")), "contains structures"),
+        "subarrays": (archive(npy_file("('<f4', (3,))")), "contains structures"),
+        "objects in a structure": (archive(npy_file("[('a', '|O')]")), "contains pickled objects"),
         "no code point": (archive(npy_file("'<U1'", "(2,)", b"\xff" * 8)), "its text is not Unicode"),
         "surrogate": (archive(npy_file("'>U1'", "(1,)", b"\0\0\xd8\0")), "its text is not Unicode"),
         "truncated": (archive(npy_file(data=bytes(5))), "x.npy cannot be read"),

@@ -77,13 +77,13 @@ def test_a_condition_is_shown(contract: Contract, shown: str) -> None:
 @each(
     ("make", "message"),
     {
-        "nothing": (conditional, "said in words"),
+        "nothing": (conditional, "a condition needs a text"),
         "no operator": (lambda: conditional(assume=NOT_A_PATTERN), "a pattern must be an operator"),
-        "of Python": (lambda: conditional(assume=lambda _, x: 0 < x < 1), "as in lambda g, x: g.Greater"),
-        "any inputs": (lambda: conditional(assume=lambda g, x: g.Greater(x, ...)), "made of operators"),
+        "of Python": (lambda: conditional(assume=lambda _, x: 0 < x < 1), "numbers: lambda g, x: g.Greater"),
+        "any inputs": (lambda: conditional(assume=lambda g, x: g.Greater(x, ...)), "consists of operators"),
         "two of each": (lambda: conditional(each=lambda g, x, z: g.Less(x, z)), "has one variable"),
         "both": (lambda: conditional(assume=RELU_OF, each=RELU_OF), "not both"),
-        "unbound": (lambda: drop_relu(conditional(assume=lambda g, z: g.Greater(z, 0))), "takes z, and the pattern"),
+        "unbound": (lambda: drop_relu(conditional(assume=lambda g, z: g.Greater(z, 0))), "takes z, but the pattern"),
     },
 )
 def test_a_condition_that_says_nothing_is_refused(make: Callable[[], Any], message: str) -> None:
@@ -100,9 +100,9 @@ def RELU_OF(g: Any, x: Any) -> Any:  # noqa: N802 - a constant of the cases abov
 
 
 def test_an_expression_without_bools_is_refused() -> None:
-    with pytest.raises(RuleError, match=r"the assumption Neg\(x\) gives no bools \(test_assumptions.py:\d+\)"):
+    with pytest.raises(RuleError, match=r"the assumption Neg\(x\) has no bool result \(test_assumptions.py:\d+\)"):
         conditional(assume=lambda g, x: g.Neg(x))
-    with pytest.raises(RuleError, match="does not give bools"):
+    with pytest.raises(RuleError, match="is not bool"):
         condition_of(drop_relu(conditional(assume=lambda g, x: g.Identity(x))), load(RELU))
 
 

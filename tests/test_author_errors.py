@@ -71,7 +71,7 @@ FUNCTION: Any = RULE.build
 WRONG_CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "rule for module": (lambda: api.rule_pass(RULE, "n"), "^rule_pass takes a module or its name, .* but got Rule"),
     "module that is not imported": (lambda: api.rule_pass("nowhere", "n"), "^rule_pass takes a module .*'nowhere'$"),
-    "module for group": (lambda: api.rule_pass(core, core), "^rule_pass takes the group as a text, but got <module"),
+    "module for group": (lambda: api.rule_pass(core, core), "^rule_pass takes the group as a string, but got <module"),
     "rule for rules": (lambda: api.RulePass("n", RULE), "^RulePass takes a tuple of rules"),
     "function for a rule": (lambda: api.RulePass("n", (FUNCTION,)), "^RulePass takes a tuple of rules"),
     "rules before the name": (lambda: api.RulePass((RULE,), "n"), "^RulePass takes a name first"),
@@ -82,15 +82,15 @@ WRONG_CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "rule to run": (lambda: api.run_pass(RULE, builder().graph, ChangeLog()), "^run_pass takes passes"),
     "model for its graph": (lambda: api.run_pass(INNER, from_onnx(load(TEXT)), ChangeLog()), "^run_pass takes a Graph"),
     "no change log": (lambda: api.run_pass(INNER, builder().graph, None), "^run_pass takes a ChangeLog, but got None$"),
-    "text for a pattern": (lambda: api.rule("Neg(x)"), "^rule takes lambdas, as in lambda g, x"),
+    "text for a pattern": (lambda: api.rule("Neg(x)"), "^rule takes lambdas, such as lambda g, x"),
     "no function": (lambda: api.rule(lambda g, x: g.Neg(x))("x"), "^rule takes a function of g and variables"),
     "function of nothing": (lambda: api.rule(lambda g, x: g.Neg(x))(lambda: 1), "^rule takes a function of g"),
     "one critical value": (lambda: api.rule(lambda g, x: g.Neg(x), critical_values=3), "^rule takes critical_values"),
     "pass for group": (lambda: api.rule(lambda g, x: g.Neg(x), group=INNER), "^rule takes the name of a pass as"),
-    "expression for words": (lambda: api.conditional(lambda g, x: g.Neg(x)), "^conditional takes words first"),
+    "expression for words": (lambda: api.conditional(lambda g, x: g.Neg(x)), "^conditional takes a text first"),
     "words for an expression": (lambda: api.conditional(assume="x > 0"), "^conditional takes a lambda as assume="),
     "text for types": (lambda: api.by_dtype("float", EXACT), "^by_dtype takes element types"),
-    "text for a contract": (lambda: api.by_dtype({1}, "exact"), "^the contract of by_dtype is EXACT"),
+    "text for a contract": (lambda: api.by_dtype({1}, "exact"), "^the contract of by_dtype must be EXACT"),
     "text for a type": (lambda: api.QuantizationSpec(activations="int8"), "^QuantizationSpec.activations=...."),
     "nine bits": (lambda: api.QuantizationSpec(weight_bits=9), r"takes 4 or 8, but got 9$"),
     "a rounding": (lambda: api.QuantizationSpec(rounding="up"), r"takes 'nearest' or .*, but got 'up'$"),
@@ -107,8 +107,8 @@ WRONG_CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "ops before the name": (lambda: api.made_from(builder().root, [], "me"), "^made_from takes the name of the pass"),
     "one source": (lambda: api.made_from(builder().root, "me", builder().root), "^made_from takes a list of the ops"),
     "name for a value": (lambda: builder().Neg("x"), "^Neg takes values, numbers and arrays, but got 'x'$"),
-    "op for a value": (lambda: builder().Neg(builder().root), r"^Neg takes values, numbers and arrays \(an op has"),
-    "list of values": (lambda: builder().Max([operand()]), r"^Max takes values, numbers and arrays \(a star"),
+    "op for a value": (lambda: builder().Neg(builder().root), r"^Neg takes values, numbers and arrays \(use one"),
+    "list of values": (lambda: builder().Max([operand()]), r"^Max takes values, numbers and arrays \(use a star"),
     "type as like": (lambda: builder().const(1, like="float32"), "^const takes a value as like, but got 'float32'$"),
     "value for an array": (lambda: builder().const(operand()), r"^const takes an array or numbers \(x.const is"),
 }  # fmt: skip
@@ -129,8 +129,8 @@ def test_numbers_of_numpy_are_numbers() -> None:
 @each(
     ("pattern", "equation", "message"),
     {
-        "another operator": (lambda g, x: g.Relu(x), "Neg(x) => x", "begins with Neg, and its pattern has Relu"),
-        "turned round": (lambda g, x: g.Tan(x), "Sin(x) / Cos(x) => Tan(x)", "begins with Cos, Sin, and its pattern"),
+        "another operator": (lambda g, x: g.Relu(x), "Neg(x) => x", "begins with Neg, but its pattern has Relu"),
+        "turned round": (lambda g, x: g.Tan(x), "Sin(x) / Cos(x) => Tan(x)", "begins with Cos, Sin, but its pattern"),
         "the same": (lambda g, x: g.Relu(x), "Relu(x) => x", ""),
         "further ops": (lambda g, x, w: g.MatMul(x, w), "MatMul(Transpose(x), w) => Gemm(x, w)", ""),
         "signs": (lambda g, x, b: g.Add(x, b), "Softmax(x + b) => Softmax(b + x)", ""),
@@ -181,7 +181,7 @@ def test_equation_and_pattern_agree(pattern: Any, equation: str, message: str) -
         ),
         "asked of a variable": (
             "from passwright.core import rule\n@rule(lambda g, x: g.Abs(x) if x.rank else g.Neg(x))\ndef f(g, x): ...",
-            r"^.*the pattern of f: .*no attribute .rank.; a pattern asks nothing .* as in require.* \(mine.py:2\)$",
+            r"^.*the pattern of f: .*no attribute .rank.; a pattern cannot test .* by require.* \(mine.py:2\)$",
         ),
         "in a line of a lambda": (
             "from passwright.core import rule\n@rule(\n  lambda g, x: g.Abs(\n  g.Neg(x, alpha=1)))\ndef f(g, x): ...",
@@ -193,13 +193,13 @@ def test_equation_and_pattern_agree(pattern: Any, equation: str, message: str) -
         ),
         "of an assumption": (
             "from passwright.core import conditional\nC = conditional(\n    'none',\n    assume=lambda g, x: x.rank)",
-            r"no attribute .rank.; a pattern asks nothing .* \(mine.py:4\)$",
+            r"no attribute .rank.; a pattern cannot test its variables.* \(mine.py:4\)$",
         ),
         "asked of an operator": (
             "from passwright.core import rule\n@rule(lambda g, x: g.Abs(g.Neg(x).shape))\ndef f(g, x): ...",
-            "the pattern of f: .*no attribute .shape.; a pattern asks nothing",
+            "the pattern of f: .*no attribute .shape.; a pattern cannot test its variables",
         ),
-        "no pattern": ("from passwright.core import rule\n@rule\ndef f(g, x): ...", "f has no pattern, as in"),
+        "no pattern": ("from passwright.core import rule\n@rule\ndef f(g, x): ...", "f has no pattern, such as"),
     },
 )  # fmt: skip
 def test_names_that_are_not_there(code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,7 +225,7 @@ def test_exceptions_of_passes_have_a_line_and_similar_names() -> None:
 
 
 def test_a_misspelt_hook_is_refused() -> None:
-    with pytest.raises(UsageError, match="Watch has no hook aftr: is it after"):
+    with pytest.raises(UsageError, match="Watch has no hook aftr; did you mean after"):
         type("Watch", (Instrumentation,), {"aftr": lambda *_: None})
     type("Counts", (Instrumentation,), {"restart": lambda *_: None, "after": lambda *_: None, "_aftr": lambda *_: None})
 
@@ -251,7 +251,7 @@ def test_a_value_is_neither_true_nor_false(is_true: Any) -> None:
         return g.Abs(x) if is_true(x) else g.Neg(x)
 
     with pytest.raises(
-        PassFailed, match=r"^rule choose failed at Neg a: a value is neither true .*g.Where.*\.py:\d+\)$"
+        PassFailed, match=r"^rule choose failed at Neg a: a value has no truth value.*g.Where.*\.py:\d+\)$"
     ):
         run_pass(RulePass("chooses", (choose,)), from_onnx(load(TEXT)).graph, ChangeLog())
 

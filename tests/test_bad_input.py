@@ -261,7 +261,7 @@ VERIFIED_OR_NOT = cases("verified", {"verified": (), "not verified": ("--no-veri
 @cases(
     ("entries", "spoil", "message"),
     {
-        "missing": ({}, lambda f: (f / "w.bin").unlink(), "w.bin, is missing"),
+        "missing": ({}, lambda f: (f / "w.bin").unlink(), "w.bin is missing"),
         "too short": ({}, lambda f: (f / "w.bin").write_bytes(b"\0" * 2047), "does not hold its 2048 bytes"),
         "empty": ({}, lambda f: (f / "w.bin").write_bytes(b""), "does not hold its 2048 bytes"),
         "parent": ({"location": "../w.bin"}, copy_to_parent, "outside the model's folder"),

@@ -391,7 +391,7 @@ def test_an_original_that_finds_no_label_is_said(tmp_path: Path, shift: int) -> 
     rows = np.random.default_rng(0).random((6, 3), np.float32)
     examples = LabelledSet("set", {"x": rows, "labels": (rows.argmin(1) + shift) % 3})
     found = LabelledPart(examples, inputs, "top1").criterion(["y"], Budget.parse("1%"), path)
-    said = ["top-1 of the original is 0, so that nothing can be lost: check the labels"]
+    said = ["top-1 of the original is 0, so no loss can be measured: check the labels"]
     assert (found.reference, list(found.notes)) == (1.0 - shift, said * shift)
 
 

@@ -63,8 +63,8 @@ def test_card_names_all_that_was_left_out_and_hints() -> None:
         notes=["a note"],
     )
     found = parsed(describe(run))
-    assert "left out pad-pool/pad_into_max_pool #4 at y: off by up to 2.0" in found.text
-    assert "quantized left out: the model has no quantized ops" in found.text
+    assert "skipped pad-pool/pad_into_max_pool #4 at y: off by up to 2.0" in found.text
+    assert "quantized skipped: the model has no quantized ops" in found.text
     assert "note: a note" in found.text
     assert "compared with the model after clear-docs" in found.text
     noted = parsed(describe(run, in_notebook=True)).text

@@ -293,7 +293,7 @@ def test_optimize(tmp_path: Path) -> None:
     assert [d.dim_param for d in result.model.graph.input[0].type.tensor_type.shape.dim][:1] == ["rows"]
     assert any(note.startswith("batch rows: each row equals that of the original") for note in result.report.notes)
     shared = optimize(load(RIGHT["a value without rows"], opset=18), batch="rows").report.notes
-    assert shared[0].endswith("; the same for all rows: w")
+    assert shared[0].endswith("; equal for all rows: w")
     eight = optimize(path, batch=8, verify=False)
     assert eight.model.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 8
     assert not any("each row" in note for note in eight.report.notes)

@@ -149,22 +149,22 @@ HARD = RulePass("hard", (harden_sigmoid,))
 @cases(
     ("pipeline", "note"),
     {
-        "does not quantize": (HARD, "hard/harden_sigmoid not applied: lossy, and the pipeline does not quantize"),
+        "does not quantize": (HARD, "hard/harden_sigmoid not applied: lossy rules need a pipeline that quantizes"),
         "quantizes": (
             Pipeline("quantizing", (HARD,), quantization=QuantizationSpec()),
-            "changes of hard/harden_sigmoid left out: lossy, so that results differ",
+            "changes of hard/harden_sigmoid skipped: lossy, so results differ",
         ),
     },
 )
 def test_runs_say_what_became_of_lossy_rules(pipeline: Pass, note: str) -> None:
     model = load("g (float[2] x) => (float[2] y) { y = Sigmoid(x) }")
     notes = optimize(model, pipeline).report.notes
-    assert notes == [f"{note}; `passes quantize --plugin FILE` applies lossy rules, and measures what they cost"]
+    assert notes == [f"{note}; `passes quantize --plugin FILE` applies lossy rules, and measures their accuracy loss"]
 
 
 @pytest.mark.parametrize("error", [0, 2, "a", None])
 def test_promises_of_rules_that_quantize(error: Any) -> None:
-    with pytest.raises(UsageError, match=r"^lossy takes a part of the largest number, as in"):
+    with pytest.raises(UsageError, match=r"^lossy takes a fraction of the largest number, such as"):
         lossy(error)
 
 

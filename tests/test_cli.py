@@ -111,7 +111,7 @@ def test_a_run_prints_three_lines(model: Path, out: Path) -> None:
     assert end == f"written to {out}"
     assert result.stderr == ""
     again = run(out, "--check").stdout.splitlines()
-    assert again[0] == f"{out}: no change to its 2 nodes, {out.stat().st_size} bytes"
+    assert again[0] == f"{out}: unchanged (2 nodes, {out.stat().st_size} bytes)"
     assert again[1].startswith("verified: bit-identical, on ")
     assert again[2] == "nothing written: this was a check"
 
@@ -119,7 +119,7 @@ def test_a_run_prints_three_lines(model: Path, out: Path) -> None:
 def test_quiet_runs_print_warnings_alone(model: Path, out: Path, tmp_path: Path) -> None:
     result = run(model, "-q", "-o", out, "--plugin", plugin(tmp_path))
     assert result.stdout == ""
-    assert result.stderr.startswith("warning: left out drop-relu-rule")
+    assert result.stderr.startswith("warning: skipped drop-relu-rule")
     assert "are mutually exclusive" in run(model, "-q", "-v", code=USAGE).stderr
 
 
@@ -137,7 +137,7 @@ def test_check_writes_nothing(model: Path, out: Path) -> None:
 def test_output_as_second_argument(model: Path, out: Path) -> None:
     assert run(model, out).stdout.splitlines()[-1] == f"written to {out}"
     assert op_types(onnx.load(out)) == ["Gemm", "Relu"]
-    assert "-o is for one model, and there are 2" in run(model, out, "-o", out, code=USAGE).stderr
+    assert "-o takes one model, not 2" in run(model, out, "-o", out, code=USAGE).stderr
 
 
 def test_second_argument_replaces_no_file(model: Path, out: Path) -> None:
@@ -152,7 +152,7 @@ def test_in_place(model: Path) -> None:
     assert run(model, "--in-place").stdout.splitlines()[2] == f"written to {model}"
     assert op_types(onnx.load(model)) == ["Gemm", "Relu"]
     content = model.read_bytes()
-    assert run(model, "--in-place").stdout.splitlines()[2] == "left as it is"
+    assert run(model, "--in-place").stdout.splitlines()[2] == "unchanged"
     assert model.read_bytes() == content
 
 
@@ -327,7 +327,7 @@ def test_bad_plugins(model: Path, out: Path, tmp_path: Path, content: str | None
 
 
 def test_a_name_in_place_of_a_plugin_is_for_enable(model: Path) -> None:
-    by_name = "what an installed package provides has names for other options, such as --enable and --analysis"
+    by_name = "use other options, such as --enable and --analysis, for names in installed packages"
     says = f"chip_tools is not a Python file; {by_name}"
     assert says in run(model, "--plugin", "chip_tools", code=BAD).stderr
 
@@ -357,7 +357,7 @@ def test_failed_run_keeps_existing_output(model: Path, out: Path, tmp_path: Path
 
 def test_wrong_rule_is_rejected_with_warning(model: Path, out: Path, tmp_path: Path) -> None:
     result = run(model, "-o", out, "--plugin", plugin(tmp_path), "--json", tmp_path / "r.json")
-    warning = r"warning: left out drop-relu-rule/drop_relu #\d at y: off by up to .*, on \w+ inputs with N=\d\n"
+    warning = r"warning: skipped drop-relu-rule/drop_relu #\d at y: off by up to .*, on \w+ inputs with N=\d\n"
     assert re.fullmatch(warning, result.stderr)
     assert "verified: no difference seen" in result.stdout
     assert op_types(onnx.load(out)) == ["Gemm", "Relu"]

@@ -199,17 +199,17 @@ NOT_EQUIVALENT = {
     "wrong": (SMALL, SMALL.replace("Relu", "Abs"), "y: off by up to "),
     "output": (SMALL, SMALL.replace("y", "z"), "interface differs: output y is missing"),
     "input": (SMALL, SMALL.replace("x", "b"), "interface differs: input b is new; input x is missing"),
-    "type": (SMALL, DOUBLE, f"{DOUBLE_INPUT}; the values agree otherwise"),
+    "type": (SMALL, DOUBLE, f"{DOUBLE_INPUT}; the values agree"),
     "type and values": (SMALL, DOUBLE.replace("Relu", "Abs"), f"{DOUBLE_INPUT}; y: off by up to "),
     "unused input": (
         SMALL.replace("x)", "x, float[N,4] u)", 1),
         SMALL,
-        "interface differs: input u is missing; the values agree otherwise",
+        "interface differs: input u is missing; the values agree",
     ),
     "order": (
         SMALL,
         "g (float[N,4] x) => (float[N,4] z, float[N,4] y) { y = Relu(x) z = Neg(x) }",
-        "interface differs: the outputs are in a different order: z, y; the values agree otherwise",
+        "interface differs: the outputs are in a different order: z, y; the values agree",
     ),
 }
 

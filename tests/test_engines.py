@@ -166,23 +166,23 @@ def test_openvino_exchanges_values(text: str, feeds: dict[str, Any], expected: l
 FUNCTION = """g (float[2,2] x) => (float[2,2] y) { y = own.F(x) }
     <domain: "own", opset_import: ["": 20]> F (a) => (b) { b = Neg(a) }"""
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
-    "texts": ("g (string[2] x) => (string[2] y) { y = Identity(x) }", {}, "texts are not exchanged with it, as in x"),
+    "texts": ("g (string[2] x) => (string[2] y) { y = Identity(x) }", {}, "it cannot exchange strings, such as x"),
     "a sequence": (
         "g (seq(float[2]) x, int64 i) => (float[2] y) { y = SequenceAt(x, i) }", {},
-        "exchanges no sequence with Python",
+        "cannot exchange a sequence with Python",
     ),
     "an operator": ("g (float[2,2] x) => (float z) { y = Relu(x) z = Det(y) }", {}, "it has no Det, at z"),
     "an operator in a body": (
         """g (float[2,2] x, bool b) => (float z) { z = If(b) <then_branch = t () => (float p) { p = Det(x) },
         else_branch = e () => (float q) { q = ReduceSum<keepdims=0>(x) }> }""", {}, "it has no Det, at p",
     ),
-    "a function": (FUNCTION, {}, "it has no own.F, at y; `passes run --pipeline none` puts"),
+    "a function": (FUNCTION, {}, "it has no own.F, at y; `passes run --pipeline none` inlines functions"),
     "a named operator": ("g (float[2,2] x) => (float z) { [named] z = Det(x) }", {}, "it has no Det, at z"),
     "an initializer": (
         "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }", {"x": F, "w": F},
-        "openvino cannot run it: it takes w as a constant, whose default is not overridden",
+        "openvino cannot run it: it treats w as a constant, so its default cannot be overridden",
     ),
-    "a type": (RELU, {"x": F.astype(np.float64)}, "x has elements of float64, in place of float32"),
+    "a type": (RELU, {"x": F.astype(np.float64)}, "x has elements of float64 instead of float32"),
     "a shape": (RELU, {"x": np.zeros(3, np.float32)}, "the model input (shape=[2]) and the tensor (shape=(3))"),
 }  # fmt: skip
 
@@ -387,7 +387,7 @@ def test_bench_compares_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ]
     assert report.models[1].ratios
     assert report.versions["openvino"]
-    with pytest.raises(UsageError, match="ep is for onnxruntime: leave it out"):
+    with pytest.raises(UsageError, match="ep applies only to onnxruntime: leave it out"):
         passwright.bench([path], engine=["openvino"], ep="cuda")
 
 
@@ -463,9 +463,9 @@ FINE = {"run": "return self.session.run(outputs, feeds)", "load": "return sessio
 @cases(
     ("parts", "error"),
     {
-        "load gives None": ({"load": "return None"}, "broken.py cannot load it: it gives None"),
+        "load gives None": ({"load": "return None"}, "broken.py cannot load it: it returned None"),
         "load raises": ({"load": "raise KeyError(0)"}, "broken.py cannot load it: KeyError: 0"),
-        "a session without run": ({"load": "return 7"}, "broken.py cannot load it: it gives 7, which has no run"),
+        "a session without run": ({"load": "return 7"}, "broken.py cannot load it: it returned 7, which has no run"),
         "no inputs": ({"load": "del session.inputs; return session"}, "the inputs of its session are None"),
         "no facts": ({"load": "session.outputs = ['y']; return session"}, "the outputs of its session are ['y'], not"),
         "a type of NumPy": (
@@ -474,12 +474,12 @@ FINE = {"run": "return self.session.run(outputs, feeds)", "load": "return sessio
         ),
         "run gives None": (
             {"run": "return None"},
-            "broken.py cannot run it: its run gives NoneType, not a list of arr",
+            "broken.py cannot run it: its run returned NoneType, not a list of arr",
         ),
-        "run gives too few": ({"run": "return []"}, "broken.py cannot run it: its run gives 0 values for 1 outputs"),
+        "run gives too few": ({"run": "return []"}, "broken.py cannot run it: its run returned 0 values for 1 outputs"),
         "run raises": ({"run": "raise KeyError(0)"}, "broken.py cannot run it: KeyError: 0 (broken.py:10)"),
         "version raises": ({"version": "raise KeyError(0)"}, "engine broken: its version is not known: KeyError: 0"),
-        "version is a number": ({"version": "return 1"}, "engine broken: its version is 1, not a text"),
+        "version is a number": ({"version": "return 1"}, "engine broken: its version is 1, not a string"),
     },
 )
 def test_broken_engines_are_named_in_one_line(tmp_path: Path, parts: dict[str, str], error: str) -> None:

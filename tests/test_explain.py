@@ -169,7 +169,7 @@ PATTERNS = {name: r for name, r in globals().items() if isinstance(r, Rule)}
           => no input of Add y comes from Neg: they come from an input of the graph and Abs a
     another root: add_negated_to_sub => y = Sub(x, w) => 0 of 2 => Sub y is not Add
     operands swapped: negate_difference => a = Neg(x) y = Sub(w, a) => 2 of 2
-          => Sub y has its two inputs the other way round
+          => Sub y has its two inputs swapped
     no matching input: negate_difference => a = Abs(x) y = Sub(a, w) => 1 of 2
           => the first input of Sub y comes from Abs a, not from Neg
     used elsewhere: add_negated_to_sub => a = Neg(x) b = Abs(a) y = Add(a, b) => 2 of 2 => a is also used by Abs b
@@ -191,16 +191,16 @@ PATTERNS = {name: r for name, r in globals().items() if isinstance(r, Rule)}
           => no input of Sub y comes from Neg: they come from an input of the graph and Abs a
     more operands: concat_of_one => y = Concat<axis=0>(x, w) => 1 of 1
           => Concat y has a second input, w; the pattern has 1
-    another attribute: second_softmax => y = Softmax<axis=0>(x) => 0 of 1 => Softmax y has axis=0, the pattern wants 1
-    default value: second_softmax => y = Softmax(x) => 0 of 1 => Softmax y has axis=-1, the pattern wants 1
+    other attribute: second_softmax => y = Softmax<axis=0>(x) => 0 of 1 => Softmax y has axis=0; the pattern requires 1
+    default value: second_softmax => y = Softmax(x) => 0 of 1 => Softmax y has axis=-1; the pattern requires 1
     another output: negated_second_part => a, b = Split(x) y = Neg(a) => 1 of 2
           => the first input of Neg y is the first output of Split a, not its second
     constant and operator swapped: constant_minus_square => a = Mul(x, x) y = Sub(a, v) => 2 of 2
-          => Sub y has its two inputs the other way round
+          => Sub y has its two inputs swapped
     an attribute of a later opset: later_attribute => y = Cast<to=1>(x) => 0 of 1
           => Cast has no attribute round_mode at opset 17
-    unset: turned => y = Transpose(x) => 0 of 1 => Transpose y has no perm, the pattern wants [1, 0]
-    later: relu_to_mish => y = Relu(x) => 1 of 1 => Mish does not exist at opset 17; it came with opset 18
+    unset: turned => y = Transpose(x) => 0 of 1 => Transpose y has no perm; the pattern requires [1, 0]
+    later: relu_to_mish => y = Relu(x) => 1 of 1 => Mish does not exist at opset 17; it was added in opset 18
     raises: stumble => y = Neg(x) => 1 of 1 => {STUMBLED}
 """
     ),
@@ -284,7 +284,7 @@ BOUND_TWICE = "x would be bound to two values: x and, as the second input of Add
 GEMM_OUTSIDE = "the first input of Relu p comes from Neg a, outside this body, not from Gemm"
 INPUT_OUTSIDE = "the first input of Neg n is an input of the graph, outside this body, not from Neg"
 NOT_TWO = "the second input of Mul y is not the number 2.0, which adds no dims: it is"
-OVERRIDABLE = "c is not constant: it is an input with a default, which users may override"
+OVERRIDABLE = "c is not constant: it is an input with a default that callers may override"
 
 
 @each(
@@ -329,7 +329,7 @@ def test_attribute_that_became_an_input_of_another_name() -> None:
     text = "g (float[4] x, int64[1] n) => (float[m] y, int64[m] i) { y, i = TopK(x, n) }"
     (why,) = {m.reason for m in diagnosis(first_ones, text, at="y").failures}
     assert why == (
-        "TopK y has a second input, n; the pattern has 1, as k is an attribute there; at opset 17 it is the input K"
+        "TopK y has a second input, n; the pattern has 1, where k is an attribute; at opset 17 it is the input K"
     )
 
 
@@ -339,7 +339,7 @@ def test_another_domain() -> None:
     root = root_of(from_onnx(model).graph)
     found = diagnose_match(RULES["cancel_negations"], root)
     assert (found.matched, [m.reason for m in found.failures]) == (
-        1, ['Neg a is of domain my, the pattern wants ai.onnx (g.domain("my").Neg fits)'],
+        1, ['Neg a is of domain my; the pattern requires ai.onnx (g.domain("my").Neg matches)'],
     )  # fmt: skip
 
 
@@ -352,7 +352,7 @@ def test_inexact_rule_is_excluded() -> None:
 @each(
     ("r", "remark"),
     {
-        "operator of a later opset": (gelu_away, "Gelu does not exist at opset 17; it came with opset 20"),
+        "operator of a later opset": (gelu_away, "Gelu does not exist at opset 17; it was added in opset 20"),
         "no such op": (scale, "no op is Mul"),
     },
 )  # fmt: skip
@@ -518,7 +518,7 @@ def test_explanation_at_value(at: str, made: list[str], left: list[str]) -> None
     found = explained(at=at)
     r, report = only_rule(found)
     assert ([c.place for c in r.changes], [f.value for f in report.near_misses]) == (made, left)
-    gone = ["m no longer exists: matmul_add_to_gemm at s was the last to change it (#0)"]
+    gone = ["m no longer exists: matmul_add_to_gemm at s changed it last (#0)"]
     assert found.notes == (gone if at == "m" else [])
 
 

@@ -177,11 +177,11 @@ def test_findings_of_runs() -> None:
     assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "models/a%20b.onnx"
     text = markdown_text(documents)
     rows = [line for line in text.splitlines() if line.startswith("| ")]
-    assert rows[0] == "|  | model | nodes | file | parameters | rewrites | left out | result |"
+    assert rows[0] == "|  | model | nodes | file | parameters | rewrites | skipped | result |"
     assert re.match(r"\| ❌ \| models/a b.onnx \| 185 → \*\*122\*\* \(-34.1%\) \| .* would change; verified: ", rows[2])
     assert "- ⚠️ c.onnx: " not in text
     assert rows[4] == "| ❌ | d.onnx |  |  |  |  |  | d.onnx: not an ONNX model |"
-    assert "- ⚠️ models/a b.onnx: left out pad-pool/pad\\_into\\_max\\_pool #4" in text.replace("\\#", "#")
+    assert "- ⚠️ models/a b.onnx: skipped pad-pool/pad\\_into\\_max\\_pool #4" in text.replace("\\#", "#")
     assert "<summary>models/a b.onnx: 60 rewrites by rule</summary>" in text
 
 
@@ -335,7 +335,7 @@ def test_a_run_without_findings_prints_its_text_alone(folder: Path) -> None:
 def test_wrong_changes_are_warnings(folder: Path) -> None:
     arguments = ("before.onnx", "--plugin", "rules.py", "--format", "github", "--format", "sarif:r.sarif")
     result = passes(folder, "run", *arguments)
-    assert "::warning file=before.onnx,title=a wrong change was left out::rules/drop_relu #" in result.stdout
+    assert "::warning file=before.onnx,title=a wrong change was skipped::rules/drop_relu #" in result.stdout
     _, (found,) = sarif((folder / "r.sarif").read_text())
     assert (found["ruleId"], found["level"]) == ("drop_relu", "warning")
     assert found["locations"][0]["logicalLocations"]
@@ -364,4 +364,4 @@ def test_many_models_share_one_report(folder: Path) -> None:
 
 def test_standard_output_is_for_one_thing(folder: Path) -> None:
     result = passes(folder, "run", "before.onnx", "-", "--format", "github", code=2)
-    assert "standard output is for the model: name a file, such as --format github:FILE" in result.stderr
+    assert "the model goes to standard output: name a file, such as --format github:FILE" in result.stderr

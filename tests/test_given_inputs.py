@@ -216,7 +216,7 @@ def as_test_data(*arrays: Any) -> Callable[[Path], Path]:
         "text": (bad_file("in.txt", b"1 2 3"), "is not an .npz"),
         "empty file": (bad_file("in.npz", b""), "is not an .npz"),
         "one array": (array_file, "is not an .npz"),
-        "pickled objects": (objects_file, "in.npz: x.npy holds pickled objects, which are never read"),
+        "pickled objects": (objects_file, "in.npz: x.npy contains pickled objects, which are never read"),
         "empty folder": (lambda p: p, "holds no input_"),
         "damaged tensor": (damaged, "input_0.pb"),
         "tensor with too few elements": (truncated, "input_0.pb"),

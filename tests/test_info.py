@@ -202,10 +202,13 @@ def assigned(log: str = "", providers: Sequence[str] = ("AcmeExecutionProvider",
 
 def test_reasons_of_nodes_on_other_providers() -> None:
     told = assigned(a="acme", b="acme", c="cpu", d="cpu", e="acme")
-    assert told == ["Abs at 'd' (acme takes Abs, but not of int64)", "Neg at 'c' (acme takes Neg, but not of float)"]
+    assert told == [
+        "Abs at 'd' (acme supports Abs, but not of int64)",
+        "Neg at 'c' (acme supports Neg, but not of float)",
+    ]
     assert assigned(a="acme", d="cpu", e="cpu") == [
-        "Abs at 'd' (acme takes no Abs of int64)",
-        "Neg at 'e' (acme takes no Neg of int64)",
+        "Abs at 'd' (acme lacks Abs of int64)",
+        "Neg at 'e' (acme lacks Neg of int64)",
     ]
     kept = (
         "2026 [I:onnxruntime:, f.cc:9 G] ORT optimization- Force fallback to CPU execution for node: c because the CPU"
@@ -216,7 +219,7 @@ def test_reasons_of_nodes_on_other_providers() -> None:
 
 def test_a_provider_that_takes_nothing() -> None:
     log = "\x1b[0;93m2026 [W:onnxruntime:, acme:0 ep] no GatherND\x1b[m\n2026 [I:onnxruntime:, x.cc:1 f] x\n"
-    assert assigned(log, a="cpu", c="cpu") == ["acme takes no node", "no GatherND"]
+    assert assigned(log, a="cpu", c="cpu") == ["acme supports no node", "no GatherND"]
     assert assigned(providers=[CPU], a="cpu") == ["onnxruntime could not start acme"]
     assert assigned(log, a="acme") == []
 
@@ -230,7 +233,7 @@ def test_nodes_of_an_execution_provider(models: tuple[Path, Path], tmp_path: Pat
     assert [m["providers"]["fit"]["misfits"] for m in json.loads(told.read_text())["models"]] == [[], []]
     if "azure" in map(short_name, available_providers()):
         output = invoke(models[1], "--ep", "azure").stdout
-        assert "second.onnx: 0 of 1 node on azure\n  azure takes no node\n" in output
+        assert "second.onnx: 0 of 1 node on azure\n  azure supports no node\n" in output
     assert info(models[1]).models[0].providers is None
 
 

@@ -308,7 +308,7 @@ def test_a_wanted_end_leaves_out_all_but_one_input(clock: Clock) -> None:
 def test_endless_model_within_a_time_limit(tmp_path: Path, dtype: str) -> None:
     """A run of onnxruntime is told to end; a process that runs the reference is killed."""
     onnx.save(load(ENDLESS.format(dtype)), tmp_path / "m.onnx")
-    with pytest.raises(UnverifiableError, match=r"did not end within|is not done within 1 s; nothing was written"):
+    with pytest.raises(UnverifiableError, match=r"did not end within|did not finish within 1 s; nothing was written"):
         optimize(tmp_path / "m.onnx", output=tmp_path / "out.onnx", time_limit=1)
     assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
 
@@ -337,7 +337,7 @@ def test_pass_that_asks_for_ever_within_a_time_limit(tmp_path: Path) -> None:
                 with suppress(Exception):
                     change_log.may_change("asks", "")
 
-    with pytest.raises(TimeLimitError, match="the model: rewriting is not done within 1 s; nothing was written"):
+    with pytest.raises(TimeLimitError, match="the model: rewriting did not finish within 1 s; nothing was written"):
         optimize(load(RELU), Asks(), verify=False, output=tmp_path / "out.onnx", time_limit=1)
     assert list(tmp_path.iterdir()) == []
     assert optimize(load(RELU), "none", verify=False, time_limit=60).model is not None
@@ -378,7 +378,7 @@ def test_native_code_of_a_plugin_within_a_time_limit(tmp_path: Path) -> None:
         cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert (ended.returncode, ended.stdout) == (UNVERIFIED, "")
-    assert ended.stderr == "error: m.onnx: rewriting is not done within 2 s; nothing was written\n"
+    assert ended.stderr == "error: m.onnx: rewriting did not finish within 2 s; nothing was written\n"
     assert {p.name for p in tmp_path.iterdir()} <= {"m.onnx", "hold.py", "__pycache__"}
 
 
@@ -605,7 +605,7 @@ def test_cut_of_a_mapped_file_in_use(tmp_path: Path) -> None:
     command = [sys.executable, "-c", RUN, "run", "m.onnx", "--plugin", "cut.py", "--no-verify", "-o", "o.onnx"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == "error: a file of the model was cut while it was in use\n"
+    assert ended.stderr == "error: a file of the model was truncated while it was in use\n"
     assert not (tmp_path / "o.onnx").exists()
 
 
@@ -661,7 +661,7 @@ def test_pass_that_takes_all_memory(tmp_path: Path) -> None:
         timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
-    assert "left out eat, as a whole: MemoryError" in ended.stderr
+    assert "skipped eat, as a whole: MemoryError" in ended.stderr
     assert [n.op_type for n in onnx.load(tmp_path / "o.onnx").graph.node] == ["Relu"]
 
 

@@ -297,7 +297,7 @@ def test_tables_have_no_formulas(tmp_path: Path) -> None:
 def test_options_are_those_of_the_command(folder: Path) -> None:
     (folder / "wrong.py").write_text(WRONG_RULE)
     result = batch("zoo/a.onnx", "zoo/c.onnx", "--plugin", "wrong.py", "--output-dir=out", "--verify=quick")
-    assert "zoo/a.onnx: warning: left out wrong/drop #2 at" in result.stderr
+    assert "zoo/a.onnx: warning: skipped wrong/drop #2 at" in result.stderr
     assert [left_out[0] for left_out in json.loads(cells("rejected")["a.onnx"])] == ["drop"]
     assert "drop at" in str(page_data()["rows"])
     assert '<td class="said">zoo/a.onnx at' in Path("out", PAGE_NAME).read_text()
@@ -421,7 +421,7 @@ def test_refused_batches(folder: Path, arguments: str, message: str) -> None:
         "column": (OPTION["opsit"], "the column opsit is not an option"),
         "not own": (OPTION["quiet"], "the column quiet is not an option"),
         "code": (OPTION["plugin"], "row 1: plugin may run code"),
-        "flag": (OPTION["exact"], "row 1: exact is true or false"),
+        "flag": (OPTION["exact"], "row 1: exact must be true or false"),
         "up": ("model,output\nzoo/a.onnx,../x\n", "is not below"),
         "twice": ("model\nzoo/a.onnx\nzoo/a.onnx\n", "is in t.csv, row 1, too"),
         "journal": (f"model,output\nzoo/a.onnx,{FILE}\n", "is the journal of the folder"),

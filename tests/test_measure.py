@@ -72,9 +72,9 @@ def test_provider() -> None:
 NO_PROVIDERS = {
     "": "a name is missing",
     "cpu,cuda": "name one execution provider, not 2",
-    "cpu{": "a brace is open",
-    "cpu{x}": "options are written",
-    "cpu{a=1,a=2}": "a is given twice",
+    "cpu{": "a brace is not closed",
+    "cpu{x}": "options have the form",
+    "cpu{a=1,a=2}": "a is set twice",
     "openvno": "no execution provider openvno; it has cpu, openvino, cuda; did you mean openvino",
     "npu": "it has cpu, openvino, cuda",
     "ExecutionProvider": "it has cpu",

@@ -53,7 +53,7 @@ def test_one_model(arguments: str, output: str | None, job: str) -> None:
         "three": ("a.onnx b.onnx zoo/c.onnx", None, "3 models, and no place for their results"),
         "pattern of two": ("[ab].onnx", None, "2 models, and no place for their results"),
         "pattern as second": ("a.onnx zoo/*.onnx", None, "2 models, and no place for their results"),
-        "-o for two": ("a.onnx b.onnx", "new.onnx", "-o is for one model, and there are 2"),
+        "-o for two": ("a.onnx b.onnx", "new.onnx", "-o takes one model, not 2"),
         "folder as second": ("a.onnx zoo", None, "zoo is a folder: give --output-dir zoo"),
         "folder": ("zoo", None, "zoo is a folder, not a model; for the models in it"),
         "pattern of none": ("no*.onnx", None, "no file matches no*.onnx"),
@@ -96,13 +96,13 @@ def test_earlier_results_are_no_models(folder: Path) -> None:
 @cases(
     ("arguments", "output_dir", "message"),
     {
-        "model itself": ("a.onnx", ".", "a.onnx would replace a model that is read"),
-        "other model": ("a.onnx out/a.onnx", "out", "out/a.onnx would replace a model that is read"),
-        "folder itself": ("zoo", "zoo", "zoo/c.onnx would replace a model that is read"),
-        "empty folder": ("empty", "new", "empty has no models"),
+        "model itself": ("a.onnx", ".", "a.onnx would replace an input model"),
+        "other model": ("a.onnx out/a.onnx", "out", "out/a.onnx would replace an input model"),
+        "folder itself": ("zoo", "zoo", "zoo/c.onnx would replace an input model"),
+        "empty folder": ("empty", "new", "empty contains no models"),
         "in other words": ("out", "empty/../out/new/..", "empty/../out/new/../a.onnx would replace"),
         "pattern of none": ("no*.onnx", "new", "no file matches no*.onnx"),
-        "standard input": ("a.onnx -", "new", "- is standard input"),
+        "standard input": ("a.onnx -", "new", "- (standard input) must be"),
     },
 )
 def test_refused_places(arguments: str, output_dir: str, message: str) -> None:
@@ -115,7 +115,7 @@ def test_folder_with_results_alone(folder: Path) -> None:
     for name in FILES:
         (folder / name).unlink()
     (folder / "[1].onnx").unlink()
-    with pytest.raises(PassesError, match="has no models but those in out"):
+    with pytest.raises(PassesError, match="contains no models except those in out"):
         model_jobs([Path()], Path("out"))
 
 

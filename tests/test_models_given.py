@@ -53,7 +53,7 @@ def test_every_function_takes_every_kind_of_model(name: str, tmp_path: Path) -> 
     for kind, made in KINDS.items():
         is_file = kind in {"text", "path"} and name != "show"
         assert FUNCTIONS[name](made(path)) == (str(path) if is_file else "g"), kind
-    with pytest.raises(passwright.UsageError, match=r"a model has to be a path, an onnx\.ModelProto, its bytes or"):
+    with pytest.raises(passwright.UsageError, match=r"a model must be a path, an onnx\.ModelProto, its bytes or"):
         FUNCTIONS[name](3)
     with pytest.raises(passwright.ModelError):
         FUNCTIONS[name](b"\1\2 no model")

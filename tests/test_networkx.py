@@ -265,22 +265,22 @@ def test_bodies_read_what_edges_come_from() -> None:
         "a typo": (lambda net: net.nodes["Add sum"].update(optype="Sub"), "did you mean op_type?"),
         "two names": (lambda net: net.nodes["a"].update(name="b"), "two values are named b: nodes 'a' and 'b'"),
         "two operands": (
-            lambda net: net.add_edge("a", "Add sum", 1), "op 'Add sum' has two operands 1: "),
-        "a wrong edge": (lambda net: net.add_edge("x", "a"), "there is an edge from 'x' to 'a': each edge is between"),
-        "a wrong index": (lambda net: net.add_edge("x", "Add sum", "third"), "has the index 'third'"),
+            lambda net: net.add_edge("a", "Add sum", 1), "op 'Add sum' has two operands with index 1: "),
+        "a wrong edge": (lambda net: net.add_edge("x", "a"), "the edge from 'x' to 'a' is invalid: edges connect"),
+        "a wrong index": (lambda net: net.add_edge("x", "Add sum", "third"), "has the invalid operand index 'third'"),
         "no operator": (lambda net: net.nodes["Relu a"].pop("op_type"), "op 'Relu a' has no op_type"),
         "no tensor": (lambda net: net.nodes["w"].pop("tensor"), "initializer w has no tensor"),
         "a key that is no name": (
-            lambda net: net.add_node(7, kind="value"), "value 7 has no name: its key is no text, so give it one"),
+            lambda net: net.add_node(7, kind="value"), "value 7 needs a name, because its key is not a string"),
         "a wrong attribute": (
             lambda net: net.nodes["Relu a"]["attributes"].update(p={}), "op 'Relu a': its attribute p cannot be {}"),
         "an attribute that no opset has": (
             lambda net: net.nodes["Relu a"]["attributes"].update(p=1), "Relu a: its attribute p is none of the"),
         "an undeclared input": (
             lambda net: net.add_node("z", kind="input"), "input z is not declared in net.graph['graph'].input"),
-        "no message": (lambda net: net.graph.clear(), "net.graph has no GraphProto as 'graph'"),
-        "no output": (lambda net: net.remove_node("y"), "output y is provided by no node"),
-        "an output that is gone": (lambda net: net.nodes["y"].update(name="z"), "output y is provided by no node"),
+        "no message": (lambda net: net.graph.clear(), "net.graph lacks the GraphProto 'graph'"),
+        "no output": (lambda net: net.remove_node("y"), "no node provides output y"),
+        "an output that is gone": (lambda net: net.nodes["y"].update(name="z"), "no node provides output y"),
     },
 )  # fmt: skip
 def test_bad_graphs(spoil: Callable[[Any], object], message: str) -> None:
@@ -334,8 +334,10 @@ def test_a_misspelt_operator_and_a_wrong_decorator_are_explained() -> None:
         return net
 
     (rejected,) = optimize(load(TWICE), plugin=[NetworkxPass("spoils", rewrite)], only=["spoils"]).report.rejected
-    assert "it brought in Rellu, which opset" in rejected.message
+    assert "it added Rellu, which opset" in rejected.message
     assert "did you mean Relu" in rejected.message
     wrong: Any = networkx_pass
-    with pytest.raises(UsageError, match=r"^networkx_pass takes a function, or a name and exact=True by name, but got"):
+    with pytest.raises(
+        UsageError, match=r"^networkx_pass takes a function, or a name and exact=True as a keyword, but"
+    ):
         wrong(True)

@@ -119,8 +119,8 @@ def test_values_by_name_match_as_by_position(pattern: Any, inner: str) -> None:
     ("pattern", "why"),
     {
         "twice": (lambda g, x, w: g.Conv(x, w, W=w), "W of Conv is given twice, by position and by name"),
-        "a gap": (lambda g, x, w: g.Conv(x, B=w), "it never matches, as Conv has an input W before those that are"),
-        "behind several": (lambda g, w: g.Conv(..., B=w), "B of Conv has no one position"),
+        "a gap": (lambda g, x, w: g.Conv(x, B=w), "it never matches, because Conv has an input W before the named"),
+        "behind several": (lambda g, w: g.Conv(..., B=w), "B of Conv has no unique position"),
         "a list for a number": (lambda g, x, w: g.OneHot(x, w, depth=[4]), r"so \[4\] never matches; depth=4 does"),
         "a number for a list": (lambda g, x: g.TopK(x, K=2), r"K of TopK is a list, .*; K=\[2\] does"),
     },

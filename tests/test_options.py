@@ -181,10 +181,10 @@ def test_values_of_wrong_types_are_refused(name: str, tmp_path: Path, monkeypatc
             "dim {'N': [1.5]}: not of the form {'batch': [1, 8]}",
         ),
         "no path": (partial(verify, other="n.onnx", json=3), "json 3: it must be a path"),
-        "no text": (partial(tune, goal=3), "goal 3: it must be a text"),
-        "no texts": (partial(optimize, skip=[3]), "skip [3]: it must be a text, or several"),
+        "no text": (partial(tune, goal=3), "goal 3: it must be a string"),
+        "no texts": (partial(optimize, skip=[3]), "skip [3]: it must be a string, or several"),
         "no function": (partial(optimize, progress=3), "progress 3: it must be a function, true or false"),
-        "an array": (partial(optimize, skip=np.zeros(9)), "skip of type ndarray: it must be a text, or several"),
+        "an array": (partial(optimize, skip=np.zeros(9)), "skip of type ndarray: it must be a string, or several"),
         "no pass": (
             partial(optimize, pipeline=3),
             "pipeline 3: it must be the names of pipelines and passes, or a pass",

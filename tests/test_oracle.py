@@ -534,7 +534,7 @@ def test_operators_of_which_the_reference_is_wrong_are_refused(op: str, version:
     model = load(f"{header} y = {op} }}", version, weights={"w": np.ones(3, np.float32)})
     assert run(LoadedModel(model.SerializeToString()))
     op_type = op.partition("(")[0]
-    with pytest.raises(ModelLoadError, match=f"^onnx.reference is wrong about {op_type} of opset {version}$"):
+    with pytest.raises(ModelLoadError, match=f"^onnx.reference is wrong for {op_type} of opset {version}$"):
         OnnxReference(model.SerializeToString())
     result = "() => (float[2,3,4] r)"
     branches = f"then_branch = t {result} {{ r = {op} }}, else_branch = e {result} {{ r = Neg(z) }}"

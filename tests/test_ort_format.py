@@ -108,8 +108,8 @@ def test_commands_take_or_refuse_them(tmp_path: Path) -> None:
     assert "--prove" in invoke("verify", model, file, "--prove", code=USAGE).output
     for command in (["run", file], ["explain", "basic", file], ["verify", file, model]):
         output = invoke(*command, code=BAD).output
-        assert "it is in onnxruntime's own format, which is not read back" in output, command
-    assert "which is not read back" in invoke("diff", model, file, code=USAGE).output
+        assert "it is in onnxruntime's own format, which cannot be optimized" in output, command
+    assert "which cannot be optimized" in invoke("diff", model, file, code=USAGE).output
     report = tmp_path / "r.json"
     invoke("bench", model, file, "--batch", 1, "--min-time", 0.01, "--json", report)
     assert [m["measured"]["failure"] for m in json.loads(report.read_text())["models"]] == ["", ""]
@@ -123,7 +123,7 @@ def test_a_file_that_computes_something_else_is_not_written(tmp_path: Path, monk
         ort_files.write_ort(changed, place)
 
     monkeypatch.setattr(model_writer, "write_ort", convert_another)
-    with pytest.raises(VerificationError, match=r"m\.ort, as onnxruntime makes it, is wrong: y: off by"):
+    with pytest.raises(VerificationError, match=r"m\.ort, written by onnxruntime, is wrong: y: off by"):
         passwright.optimize(load(MIXED), output=file, verify="quick")
     assert not file.exists()
 
@@ -140,7 +140,7 @@ def test_compressed_models_have_the_bits_of_the_session(tmp_path: Path, monkeypa
         ort_files.write_ort(GOLDEN / "cnn_qdq.onnx", place)
 
     monkeypatch.setattr(candidates, "write_ort", convert_another)
-    with pytest.raises(VerificationError, match=r"other\.ort, as onnxruntime makes it, is wrong: "):
+    with pytest.raises(VerificationError, match=r"other\.ort, written by onnxruntime, is wrong: "):
         candidate.save(tmp_path / "other.ort")
     assert [p.name for p in tmp_path.iterdir()] == ["m.ort"]
 
@@ -264,9 +264,9 @@ def test_info_writes_and_checks_configurations(tmp_path: Path) -> None:
     assert "one.config" in lacking
     assert "Sigmoid is missing" in lacking
     onnx.save(load(MIXED), model := tmp_path / "m.onnx")
-    assert "whose ops are fused" in invoke("info", model, "--target", one, code=BAD).output
-    assert "a target is for .onnx files" in invoke("info", files[0], "--target", "webgpu", code=BAD).output
-    assert "is no .ort file" in invoke("info", model, "--required-operators", one, code=USAGE).output
+    assert "applies only to .ort files" in invoke("info", model, "--target", one, code=BAD).output
+    assert "this target applies only to .onnx files" in invoke("info", files[0], "--target", "webgpu", code=BAD).output
+    assert "is not an .ort file" in invoke("info", model, "--required-operators", one, code=USAGE).output
     (damaged := tmp_path / "damaged.ort").write_bytes(files[0].read_bytes()[:200])
     refused = invoke("info", files[0], damaged, "--required-operators", tmp_path / "new.config", code=BAD).output
     assert "damaged.ort: a damaged file of onnxruntime's format" in refused

@@ -118,8 +118,8 @@ def test_value_of_wrong_type_is_rejected(option: str, text: str) -> None:
         ({"made": "1"}, "has no option made"),
         ({"kind": "1"}, "has no option kind"),
         ({"_own": "1"}, "has no option _own"),
-        ({"table": "1"}, "option table cannot be set by text"),
-        ({"count": "13"}, "everything does not take count=13: TypeError: not thirteen"),
+        ({"table": "1"}, "option table cannot be set as text"),
+        ({"count": "13"}, "everything does not accept count=13: TypeError: not thirteen"),
     ],
 )
 def test_bad_option_is_rejected(given: dict[str, str], message: str) -> None:
@@ -137,7 +137,7 @@ def test_pass_without_options(p: Any) -> None:
 
 def test_unresolvable_type_cannot_be_set() -> None:
     assert [(o.name, o.type, o.value) for o in options_of(Unresolved())] == [("number", "", "none")]
-    with pytest.raises(UsageError, match="cannot be set by text"):
+    with pytest.raises(UsageError, match="cannot be set as text"):
         with_options(Unresolved(), {"number": "3"})
 
 

@@ -168,7 +168,7 @@ def test_position_in_a_pipeline(start: Pass, more: list[PassPlacement], shape: A
     },
 )
 def test_nothing_runs_after_final_passes(more: list[PassPlacement]) -> None:
-    with pytest.raises(PluginError, match=r"cannot run before a2?: it is for stage final"):
+    with pytest.raises(PluginError, match=r"cannot run before a2?: its stage final"):
         insert_passes(LOOP, more, LETTERS)
 
 
@@ -189,7 +189,7 @@ def test_fusion_runs_after_built_in_fusions() -> None:
     ("constraints", "message"),
     [
         ({"stage": "fusion"}, r"x: unknown stage fusion; choose from cleanup, fold, fuse, layout, final"),
-        ({"before": "fuse-gemm"}, r"x: before must be names, as in before=\(\"fuse-gemm\",\), not 'fuse-gemm'"),
+        ({"before": "fuse-gemm"}, r"x: before must be names, such as before=\(\"fuse-gemm\",\), not 'fuse-gemm'"),
         ({"after": (3,)}, r"x: after must be names"),
     ],
 )

@@ -193,12 +193,12 @@ def test_enabled_caller_pass_gets_options_and_position() -> None:
 @pytest.mark.parametrize(
     ("enable", "message"),
     [
-        (["option{n=1}", "option{n=2}"], "option: option n is given twice, as 1 and as 2"),
-        (["mine"], "mine is a pipeline: give it to --pipeline"),
+        (["option{n=1}", "option{n=2}"], "option: option n is set twice, to 1 and to 2"),
+        (["mine"], "mine is a pipeline: use --pipeline"),
         (["basic"], "basic is a pipeline"),
         (["own{n=1}"], "own is a group of passes and has no options"),
         (["nothing"], "no pass or pipeline is named nothing"),
-        (["option{n=1"], "a brace is open"),
+        (["option{n=1"], "a brace is not closed"),
     ],
 )
 def test_bad_enable_is_rejected(enable: list[str], message: str) -> None:
@@ -310,7 +310,7 @@ def test_passes_run_at_supported_opsets_only(opset: int, opsets: tuple[int, int]
     assert json.loads(report.to_json())["unfit"] == [
         {"pass_name": name, "reason": why} for name, why in zip(("option", "ceil-once"), unfit, strict=False)
     ]
-    assert not unfit or str(report.unfit[0]) == f"option left out: {unfit[0]}"
+    assert not unfit or str(report.unfit[0]) == f"option skipped: {unfit[0]}"
 
 
 @pytest.mark.parametrize(
@@ -428,7 +428,7 @@ def test_file_is_read_only_for_unknown_names(folder: Path) -> None:
         "repeat": ('[a]\npasses = []\nrepeat = "yes"', r"pipelines\.toml:3: repeat must be true or"),
         "fallback": ("[a]\npasses = []\nfallback = 3", r"pipelines\.toml:3: fallback must be a name"),
         "another key": ("[a]\npasses = []\n\ntwice = 1", r"pipelines\.toml:4: unknown key twice"),
-        "a spec": ('[a]\npasses = ["b{n=3"]', r"pipelines\.toml:2: b\{n=3: a brace is open"),
+        "a spec": ('[a]\npasses = ["b{n=3"]', r"pipelines\.toml:2: b\{n=3: a brace is not closed"),
         "twice": ('[a]\npasses = ["b", "b"]', r"pipelines\.toml:2: b,b: b is named twice"),
         "no name": ('[a]\npasses = ["basic", ""]', r"pipelines\.toml:2: basic,: a name is missing"),
         "depth": ("a = " + "[" * 9999, r"pipelines\.toml: cannot be read: RecursionError"),
@@ -534,7 +534,7 @@ def test_warnings_on_unsupported_opsets(tmp_path: Path, monkeypatch: pytest.Monk
         "from passwright.core import Plugin, rule\n@rule(lambda g, x: g.Ceil(g.Ceil(x)))\ndef ceil_once(g, x):\n"
         "    return g.Ceil(x)\nPLUGIN = Plugin((ceil_once,), opsets=(13, 25))\n"
     )
-    warning = "warning: ceil-once left out: late.py supports opsets 13 to 25, the model has 12\n"
+    warning = "warning: ceil-once skipped: late.py supports opsets 13 to 25, the model has 12\n"
     for command in ("run", "bisect"):
         result = CliRunner().invoke(app, [command, "m.onnx", "--plugin", "late.py"])
         assert (result.exit_code, result.stderr) == (0, warning)

@@ -446,7 +446,7 @@ def test_entry_point_without_such_a_pass(install: Install, content: str, message
 def test_class_is_not_a_pass(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("class Mine:\n    name = 'mine'\n    def run(self, graph, change_log):\n        return 0\n")
-    with pytest.raises(PluginError, match=r"nor a rule; Mine is a class, and .* as in MINE = Mine\(\)"):
+    with pytest.raises(PluginError, match=r"nor a rule; Mine is a class; .* create an instance: MINE = Mine\(\)"):
         passes_from_file(path)
 
 
@@ -566,25 +566,25 @@ def test_supported_passwright_versions(install: Install, wanted: str, fits: bool
     ("content", "message"),
     {
         "versions": ("Plugin(passwright='soon')", "passwright='soon' is not of the form >=0.1,<1"),
-        "opsets": ("Plugin(opsets=(25, 13))", r"opsets=\(25, 13\) is not the first and the last opset"),
-        "one opset": ("Plugin(opsets=13)", "opsets=13 is not the first and the last"),
+        "opsets": ("Plugin(opsets=(25, 13))", r"opsets=\(25, 13\) is not the first and last opset"),
+        "one opset": ("Plugin(opsets=13)", "opsets=13 is not the first and last"),
         "a class": ("Plugin(passes=[RulePass])", "is neither a pass nor a rule"),
-        "own class": ("Plugin(passes=[Mine])", "Mine is a class; an instance may be one, as in Mine()"),
+        "own class": ("Plugin(passes=[Mine])", "Mine is a class; use an instance, such as Mine()"),
         "a rule": ("Plugin(passes=ABS)", r"passes must be a tuple or a list, not Rule\(.*\.\.\."),
         "pipelines": ("Plugin(pipelines=['a'])", r"pipelines must be a dict by name, not \['a'\]"),
         "a number for versions": ("Plugin(passwright=1)", "passwright=1 is not of the form >=0.1,<1"),
         "None for versions": ("Plugin(passwright=None)", "passwright=None is not of the form"),
         "before None": ("Plugin([PassPlacement(ABS, before=None)])", "before must be names, .* not None"),
         "after a number": ("Plugin([PassPlacement(ABS, after=3)])", "after must be names, .* not 3"),
-        "a space before a name": ("RulePass(' pad', ())", "' pad' is not a name"),
-        "an escape in a name": ("RulePass('a\\x1b[31mb', ())", r"is not a name"),
-        "half a character in a name": ("RulePass('a\\ud800b', ())", r"is not a name"),
-        "a number": ("Plugin(pipelines={'a': 3})", "pipeline a is neither a text nor a pass: 3"),
-        "commas in a name": ("Plugin([RulePass('a,b', ())])", "'a,b' is not a name"),
-        "no name": ("RulePass('', ())", "'' is not a name"),
-        "braces in a name": ("Plugin(pipelines={'a{': 'none'})", "'a{' is not a name"),
+        "a space before a name": ("RulePass(' pad', ())", "' pad' is not a valid name"),
+        "an escape in a name": ("RulePass('a\\x1b[31mb', ())", r"is not a valid name"),
+        "half a character in a name": ("RulePass('a\\ud800b', ())", r"is not a valid name"),
+        "a number": ("Plugin(pipelines={'a': 3})", "pipeline a is neither a string nor a pass: 3"),
+        "commas in a name": ("Plugin([RulePass('a,b', ())])", "'a,b' is not a valid name"),
+        "no name": ("RulePass('', ())", "'' is not a valid name"),
+        "braces in a name": ("Plugin(pipelines={'a{': 'none'})", "'a{' is not a valid name"),
         "raises": ("type('P', (), {'name': property(lambda s: 1 / 0), 'run': 3})()", "ZeroDivision"),
-        "a number for a name": ("type('P', (), {'name': 3, 'run': 3})()", "3 is not a name"),
+        "a number for a name": ("type('P', (), {'name': 3, 'run': 3})()", "3 is not a valid name"),
         "generator": ("Plugin(p for p in [RulePass('a', ())])", "passes must be a tuple or a list"),
         "two": ("Plugin(); OTHER = Plugin()", "defines more than one Plugin"),
     },

@@ -89,7 +89,7 @@ def test_precision_of_boxes() -> None:
 @each(
     ("metric", "outputs", "labels", "message"),
     [
-        ("top5", SCORES[:, :5], [0, 1, 2], "there are 5 classes, of which all are among five"),
+        ("top5", SCORES[:, :5], [0, 1, 2], "there are only 5 classes, so all are in the top five"),
         ("top5", SCORES, [0, 1], "the labels have shape [2]; it needs [3] for y of [3, 6]"),
         ("top5", SCORES, [0, 1, 6], "label 6 is beyond the 6 scores of y"),
         ("top5", SCORES, [0, 1, -1], "label -1 is not a class"),
@@ -99,7 +99,7 @@ def test_precision_of_boxes() -> None:
         ("r2", SCORES[:, 0], [0.5, 0.5, 0.5], "number 0 is the same in all labels: R2 is not defined"),
         ("r2", SCORES[:, 0], ["a", "b", "c"], "y is float32, the labels <U1; it needs numbers"),
         ("snr", SCORES[:, 0], [0.0, 0, 0], "the labels are all 0"),
-        ("tokens", LOGITS, TOKENS * 0 - 1, "all labels are negative, which stands for no class"),
+        ("tokens", LOGITS, TOKENS * 0 - 1, "all labels are negative, which means that there is no class"),
         ("loss", SCORES.argmax(1), [0, 1, 1], "y of shape (3,) does not score classes"),
         ("loss", SCORES, [0, 1, 6], "label 6 is beyond the 6 scores of y"),
         ("perplexity", LOGITS, TOKENS[:, :1], "the labels have shape [2, 1]; it needs [2, 2] for y of [2, 2, 3]"),
@@ -120,7 +120,7 @@ def require_message(metric: str, outputs: Any, labels: Any, message: str) -> Non
     ("outputs", "labels", "message"),
     [
         (CTC, ["ab", "c"], "y has tokens, and the labels are texts, so the set needs an array vocabulary"),
-        (CTC, [[0], [0]], "the labels have no word"),
+        (CTC, [[0], [0]], "the labels contain no words"),
         (CTC[0], [[1]] * 6, "y is float32 of [6, 4]; it needs texts, tokens [rows, length] or scores"),
         (CTC, [[1.5], [2.0]], "the labels are float64; it needs texts or tokens"),
         (CTC, [[1]], "y has 2 rows, the labels have 1"),
@@ -134,7 +134,7 @@ def test_mistakes_with_words(outputs: Any, labels: Any, message: str) -> None:
     ("outputs", "labels", "message"),
     [
         (FOUND, BOXES[..., :4], "the labels are float64 of [2, 2, 4]; it needs numbers [rows, boxes, 5]"),
-        (FOUND, BOXES * 0 - 1, "the labels have no box"),
+        (FOUND, BOXES * 0 - 1, "the labels contain no boxes"),
         (FOUND, BOXES[:1], "there are detections for 2 rows, and labels for 1"),
         (SCORES, BOXES, "the outputs are y of [6] for a row; it needs one [rows, boxes, 6], or boxes"),
     ],

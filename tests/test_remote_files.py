@@ -198,7 +198,7 @@ def test_messages_name_urls(memory: Any, tmp_path: Path) -> None:
     memory.rm("memory://zoo/sub/data/w.bin")
     lost = reply("memory://zoo/sub/a.onnx", None).failure
     assert lost.startswith("memory://zoo/sub/a.onnx: w: ")
-    assert "data/w.bin, is missing" in lost
+    assert "data/w.bin is missing" in lost
 
 
 def test_model_that_changes_meanwhile(memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -657,7 +657,7 @@ def test_no_two_ops_have_one_body() -> None:
 
 
 def test_a_function_takes_variables_of_its_pattern() -> None:
-    with pytest.raises(RuleError, match=r"wrong takes z, and the pattern binds only \['x', 'y'\]"):
+    with pytest.raises(RuleError, match=r"wrong takes z, but the pattern binds only \['x', 'y'\]"):
 
         @rule(lambda g, x, y: g.Add(x, y))
         def wrong(g: RewriteBuilder, x: Value, z: Value) -> Value:
@@ -700,7 +700,7 @@ test_other_patterns = toys.using(root_of_square).all_stay("""
 
 def test_several_patterns_share_the_function_variables() -> None:
     assert root_of_square.root_types == ("Sqrt", "Abs")
-    with pytest.raises(RuleError, match=r"of wrong does not bind two, .*, as in two=None \(test_rules"):
+    with pytest.raises(RuleError, match=r"of wrong does not bind two, .*, such as two=None \(test_rules"):
 
         @rule(lambda g, x, two: g.Pow(x, g.const(two)), lambda g, x: g.Mul(x, x))
         def wrong(g: RewriteBuilder, x: Value, two: Value) -> Value:
@@ -736,7 +736,7 @@ def test_a_rule_has_a_pattern() -> None:
 @cases(
     ("pattern", "says"),
     {
-        "operator": (lambda g, x: g.ReLU(x), "it never matches, as no opset has an operator ReLU; did you mean Relu"),
+        "operator": (lambda g, x: g.ReLU(x), "never matches, because no opset has an operator ReLU; did you mean Relu"),
         "one of several": (lambda g, x: g.one_of("Neg", "Ngg")(x), "no opset has an operator Ngg"),
         "attribute": (lambda g, x: g.Relu(x, alpha=3), "Relu has no attribute alpha at any opset"),
         "inner": (lambda g, x: g.Neg(g.LeakyRelu(x, alpa=3)), "did you mean alpha?"),
@@ -745,13 +745,13 @@ def test_a_rule_has_a_pattern() -> None:
         "too many beside others": (lambda g, x: g.Add(x, x, ..., x), "Add takes 2 inputs, not 3"),
         "starred parameter": (
             lambda g, *xs: g.Concat(*xs),
-            "the star of *xs belongs to the inputs, not the",
+            "the star belongs to the inputs, not to the parameter *xs",
         ),
         "unknown name": (lambda g, x: g.Add(x, undefined), "name 'undefined' is not defined"),  # noqa: F821
-        "arithmetic": (lambda g, x: g.Neg(x % 2), "a pattern calls operators of g"),
+        "arithmetic": (lambda g, x: g.Neg(x % 2), "a pattern must call operators of g"),
         "an input and an attribute": (
             lambda g, x: g.Elu(g.Relu(x), alpha=g.attr(x, lambda a: a > 0)),
-            "x is an attribute in one place and an input in another, which need two parameters",
+            "x is an attribute in one place and an input in another: use two parameters",
         ),
         "an input and an op": (lambda g, x: g.Neg(g.Relu(x) @ x), "x is an input in one place and an op in another"),
         "of two roots": (
@@ -759,7 +759,7 @@ def test_a_rule_has_a_pattern() -> None:
             "a is an attribute in one place and an input in another",
         ),
         "operator to bind": (lambda g, x: g.Neg(g.Relu(x) @ g.inner), "@ takes a parameter of the lambda that binds"),
-        "several without a star": (lambda g, x: g.Sum(g.each(g.Relu(x))), "with a star, as in *g.each(...), but got"),
+        "several without a star": (lambda g, x: g.Sum(g.each(g.Relu(x))), "with a star, such as *g.each(...), but got"),
         "with a star and without": (lambda g, x: g.Add(g.Concat(*x, axis=0), x), "x is an input in one place and seve"),
     },
 )
@@ -805,7 +805,7 @@ def test_patterns_of_any_opset_are_taken(pattern: Any) -> None:
 
 
 def test_contract_is_one() -> None:
-    with pytest.raises(RuleError, match=r"^the contract of break_down is EXACT, .* not 'exact' \(test_rules"):
+    with pytest.raises(RuleError, match=r"^the contract of break_down must be EXACT, .* not 'exact' \(test_rules"):
         rule(lambda g, x: g.Neg(x), contract="exact")(break_down.build)  # type: ignore[arg-type]
 
 
@@ -958,11 +958,11 @@ def test_declines_have_no_names_that_rewrites_made(chosen: Rule, says: str) -> N
     [
         (ChangeLog(), ""),
         (ChangeLog(exact_only=True), "it may round, and only exact changes are allowed"),
-        (ChangeLog(limit=BisectLimit(after_changes=0)), "the run was to end before this change"),
-        (ChangeLog(limit=BisectLimit(before_change=0)), "the run was to end before this change"),
-        (ChangeLog(exclusions=Exclusions(changes={("r", "y"): 0})), "this change was found wrong, and is left out"),
+        (ChangeLog(limit=BisectLimit(after_changes=0)), "the run ends before this change"),
+        (ChangeLog(limit=BisectLimit(before_change=0)), "the run ends before this change"),
+        (ChangeLog(exclusions=Exclusions(changes={("r", "y"): 0})), "this change was found wrong, and is skipped"),
         (ChangeLog(exclusions=Exclusions(changes={("r", "z"): 0})), ""),
-        (ChangeLog(exclusions=Exclusions(rules={"r"})), "changes of r were found wrong, so all are left out"),
+        (ChangeLog(exclusions=Exclusions(rules={"r"})), "changes of r were wrong, so all are skipped"),
     ],
 )
 def test_a_change_that_is_not_made_has_a_reason(log: ChangeLog, says: str) -> None:

@@ -112,7 +112,7 @@ def test_slow_plugin_loses_to_the_original(
     assert (report["pipeline"], race["pipeline"], race["is_lost"]) == ("none", "basic", True)
     assert race["ratio"]["ratio"] >= race["ratio"]["low"] > 1.0
     assert report["verification"]["failure"] is None
-    assert "left out the result of basic: with ORT ALL" in result.stderr
+    assert "discarded the result of basic: with ORT ALL" in result.stderr
     assert "speed: the original was kept instead of the result of basic" in result.stdout
     assert min(report["seconds"]["measuring"], report["seconds"]["comparing"]) > 0
 

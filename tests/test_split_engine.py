@@ -140,10 +140,10 @@ def test_regions_are_few() -> None:
 def test_models_of_one_part() -> None:
     session = loaded(NETWORK)
     assert (type(session).__name__, session.precision) == ("OpenvinoSession", "f32")
-    with pytest.raises(EvaluationError, match=r"^no part with a product or a convolution is for OpenVINO; use onnxr"):
+    with pytest.raises(EvaluationError, match=r"^OpenVINO supports no part with a product or convolution; use onnxr"):
         loaded(f"g (float[N,2] x) => (float[N,2] z) {{ y = Relu(x) z = {SCALER}(y) }}")
     text = f"g (float[N,2] x, float[2,2] w) => (float[N,2] z) {W} {{ y = MatMul(x, w) z = {SCALER}(y) }}"
-    with pytest.raises(EvaluationError, match="it takes w as a constant, whose default is not overridden"):
+    with pytest.raises(EvaluationError, match="it treats w as a constant, so its default cannot be overridden"):
         loaded(text).run(None, X | {"w": X["x"][:2]})
 
 

@@ -103,7 +103,7 @@ def test_bad_input(folder: Path, model: bytes, message: str) -> None:
 
 def test_external_data_are_not_in_a_stream(folder: Path) -> None:
     onnx.save(onnx.load_from_string(MODEL), "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
-    message = "standard input: w: its external data 'w.bin' is in a file; give the model as a file, too"
+    message = "standard input: w: its external data 'w.bin' is in a file; the model must also be a file"
     assert require_error("-", "-", model=(folder / "m.onnx").read_bytes()) == f"error: {message}\n"
     inside = onnx.load_from_string(run("m.onnx", "-").stdout_bytes)  # of a file they are written into the model
     assert [t.data_location for t in inside.graph.initializer] == [onnx.TensorProto.DEFAULT]
@@ -121,10 +121,10 @@ def test_models_over_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 @cases(
     ("arguments", "message"),
     {
-        "json": (["-", "-", "--json", "-"], "standard output is for the model"),
-        "data": (["-", "-", "--external-data", "always"], "standard output takes no external data"),
-        "in place": (["-", "--in-place"], "- is standard input"),
-        "folder": (["-", "--output-dir", "out"], "- is standard input"),
+        "json": (["-", "-", "--json", "-"], "the model goes to standard output"),
+        "data": (["-", "-", "--external-data", "always"], "external data cannot go to standard output"),
+        "in place": (["-", "--in-place"], "- (standard input) must be"),
+        "folder": (["-", "--output-dir", "out"], "- (standard input) must be"),
     },
 )
 def test_refused_streams(folder: Path, arguments: list[str], message: str) -> None:

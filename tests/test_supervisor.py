@@ -29,10 +29,9 @@ def hold():
     sum(range(10**12))
 """
 NO_END = (
-    "error: the command did not reach its end, as code that it called ended its process with exit code 0; "
-    "nothing was written\n"
+    "error: the command did not finish: code that it called ended its process with exit code 0; nothing was written\n"
 )
-LIMIT = "error: m.onnx: rewriting is not done within 0.1 s; nothing was written\n"
+LIMIT = "error: m.onnx: rewriting did not finish within 0.1 s; nothing was written\n"
 
 
 def started(tmp_path: Path, script: str) -> subprocess.Popen[str]:
@@ -59,7 +58,7 @@ def started(tmp_path: Path, script: str) -> subprocess.Popen[str]:
         pytest.param(
             "tell(OUTCOME, 'o.onnx was written')\nos.kill(os.getpid(), signal.SIGKILL)",
             4,
-            "error: the command crashed (SIGKILL), perhaps for lack of memory; o.onnx was written\n",
+            "error: the command crashed (SIGKILL), possibly because memory ran out; o.onnx was written\n",
             id="killed",
         ),
         pytest.param("with time_limit(0.1, lambda: 'm.onnx: rewriting'): hold()", 4, LIMIT, id="time"),
@@ -97,7 +96,7 @@ def test_end_at_the_start_is_no_interruption(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 4
     assert errors.splitlines()[-1] == (
-        "error: the command ended while starting, perhaps for lack of memory or threads: see `ulimit -a`"
+        "error: the command ended while starting, possibly because memory or threads ran out: see `ulimit -a`"
     )
 
 

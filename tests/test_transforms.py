@@ -417,7 +417,7 @@ def test_initializers_are_frozen_where_an_exporter_lists_them_all(
     given = {n: array.astype(np.float32) for n, array in others.items()}
     path = saved(load(f"g ({inputs}) => (float[N,4] y) {{ {read} {sums} }}", weights={**weights, **given}), tmp_path)
     made = optimize(path)
-    count = f"{frozen} initializers that the model also lists as inputs were turned into constants"
+    count = f"{frozen} initializers that the model also lists as inputs became constants"
     assert [n.startswith(count) for n in made.report.notes] == [True] * (frozen > 0)
     assert [i.name for i in made.model.graph.input] == ["x", *names * (frozen == 0)]
     kept, all_frozen = optimize(path, freeze_initializers=False), optimize(path, freeze_initializers=True)
@@ -513,12 +513,12 @@ def test_transforms_and_hints_of_plugins(tmp_path: Path) -> None:
     plugin.write_text(PLUGIN)
     path, out = saved(load(HALVES), tmp_path), tmp_path / "out.onnx"
     unasked = invoke("run", path, "--plugin", plugin, "-o", out, "--skip", "exits", "--skip", "no-option")
-    assert "note: exits gives no hint: SystemExit: 0" in unasked.stdout
-    assert "note: no-option gives no hint: the option of no-option cannot be read: SystemExit: 0" in unasked.stdout
+    assert "note: exits failed to give a hint: SystemExit: 0" in unasked.stdout
+    assert "note: no-option failed to give a hint: the option of no-option cannot be read: SystemExit" in unasked.stdout
     unread = invoke("explain", "exits", path, "--plugin", plugin, code=1)
     assert unread.stderr == "error: exits gives no remarks: SystemExit: 0\n"
     assert unasked.stdout.splitlines()[-1] == 'hint: the graph is named g: --enable "rename-graph{to=better}"'
-    assert "note: failing-hint gives no hint: KeyError: 'oops'" in unasked.stdout
+    assert "note: failing-hint failed to give a hint: KeyError: 'oops'" in unasked.stdout
     assert onnx.load(out).graph.name == "g"
     invoke("run", path, "--plugin", plugin, "-o", out, "--enable", "rename-graph{to=better}")
     assert onnx.load(out).graph.name == "better"
@@ -536,7 +536,7 @@ def test_transforms_and_hints_of_plugins(tmp_path: Path) -> None:
     assert "transform rename-graph returned 'many', not the number of changes" in wrong.stderr
     old = saved(load(HALVES, opset=21), tmp_path)
     unfit = invoke("run", old, "--plugin", plugin, "--enable", "rename-graph")
-    assert "warning: rename-graph left out: " in unfit.stderr
+    assert "warning: rename-graph skipped: " in unfit.stderr
     assert "supports opsets 13 to 20, the model has 21" in unfit.stderr
 
 

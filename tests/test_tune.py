@@ -147,7 +147,7 @@ def test_search_finds_what_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     }  # fmt: skip
     assert search.ratio == pytest.approx(0.8 * 0.7 * 0.9, rel=0.02)
     outcomes = {t.choice: t.outcome for t in search.trials}
-    assert outcomes["pipeline: basic"] == "ort is better, or as good"
+    assert outcomes["pipeline: basic"] == "ort is better or equal"
     assert outcomes["allow spinning: threads sleep"] in {"worse", "behind others in round 1"}
     assert [o for o in outcomes.values() if not o] == []
     decisions = {d.decision: d for d in search.ablate()}
@@ -666,8 +666,8 @@ def test_choice_that_is_slower_in_the_last_race_is_left_out(
 
     machine = Fickle(by_nodes({"one thread": 0.7}))
     report = tuned(model, machine, monkeypatch, output=tmp_path / "t.onnx", pipeline=["basic"]).report
-    assert [n for n in report.notes if n.startswith("left out")] == [
-        "left out: basic, 1 intra-op thread: it was not significantly better than the original in the final race"
+    assert [n for n in report.notes if n.startswith("skipped")] == [
+        "skipped: basic, 1 intra-op thread: it was not significantly better than the original in the final race"
     ]
     assert report.configuration.recipe.pipeline == "basic"
     assert report.configuration.session == SESSION_OF_TWO
@@ -698,7 +698,7 @@ def test_session_that_is_wrong_is_left_out(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("passwright.app.tune.outcome.OracleProcess", OracleProcess)  # it may change its process
     report = tuned(path, SimulatedMachine(seconds), monkeypatch, pipeline=["none"]).report
     assert report.configuration.session == structs.replace(SESSION_OF_TWO, intra_op_threads=1)
-    (note,) = [n for n in report.notes if n.startswith("left out")]
+    (note,) = [n for n in report.notes if n.startswith("skipped")]
     assert "denormals as zero" in note
     assert "in its session" in note
     assert report.verdict.failure is None
@@ -730,7 +730,7 @@ def test_quantized_model_is_a_choice(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert made == ["dynamic 1%", "weights8 1%"]
     assert result.report.configuration.recipe == Recipe(scheme="dynamic")
     assert result.report.verdict is None
-    loss = "quantized within 1%, and not verified as others are: dynamic (per channel), top-1 0.98, the original's 0.99"
+    loss = "quantized within 1%; measured instead of verified: dynamic (per channel), top-1 0.98, the original's 0.99"
     assert result.report.notes.count(loss) == 1
     assert result.report.words[0] == "quantized, dynamic (per channel)"
     run = CliRunner().invoke(app, ["run", str(path), "--settings", str(tmp_path / "t_settings.json")])
@@ -752,10 +752,10 @@ def test_loss_of_a_quantized_result(monkeypatch: pytest.MonkeyPatch) -> None:
     assert report.configuration.recipe == Recipe(scheme="half-weights")
     assert report.result.bytes < 0.6 * report.original.bytes
     (note,) = (note for note in report.notes if note.startswith("quantized within 1%"))
-    found = re.search(r"half-weights.*, top-1 ([\d.]+), the original's ([\d.]+), on inputs", note)
+    found = re.search(r"half-weights.*, top-1 ([\d.]+), the original's ([\d.]+), a loss of .*, on inputs", note)
     assert found is not None, note
     assert float(found[1]) >= 0.98 * float(found[2]) > 0.9
-    assert "not verified as others are" in page_html(describe(report))
+    assert "measured instead of verified" in page_html(describe(report))
 
 
 # Engines and precisions.
@@ -776,7 +776,7 @@ def by_precision(times: Mapping[str, float]) -> Any:
         (
             "1%",
             "inexact_engine.py:bf16",
-            "inexact_engine.py:bf16 within 1%, and not verified as others are: SNR (dB) 60.0, on",
+            "inexact_engine.py:bf16 within 1%; measured instead of verified: SNR (dB) 60.0, on",
         ),
         ("0.000001%", "inexact_engine.py", None),
     ],
@@ -793,7 +793,9 @@ def test_engine_and_precision_within_the_budget(
     ).report
     assert report.configuration.session.engine_name == taken
     assert (report.verdict is None) is (note is not None)
-    assert [n for n in report.notes if note and n.startswith(note)] == [n for n in report.notes if "not verified" in n]
+    assert [n for n in report.notes if note and n.startswith(note)] == [
+        n for n in report.notes if "instead of verified" in n
+    ]
     outcomes = {t.choice: t.outcome for t in report.trials}
     if budget:
         assert outcomes["engine: inexact_engine.py:f8"].startswith(
@@ -811,7 +813,7 @@ def test_wrong_engine_is_left_out(model: Path, monkeypatch: pytest.MonkeyPatch) 
     machine = SimulatedMachine(by_precision({"f32": 0.5}))
     report = tuned(model, machine, monkeypatch, engine=[str(PLANTED)], pipeline=["none"]).report
     assert report.is_original
-    (note,) = [n for n in report.notes if n.startswith("left out: engine planted_engine.py")]
+    (note,) = [n for n in report.notes if n.startswith("skipped: engine planted_engine.py")]
     assert re.search(r"in planted_engine.py y: off by up to 16 .*, on ", note)
 
 
@@ -822,7 +824,7 @@ def test_engine_that_computes_in_another_precision(model: Path, monkeypatch: pyt
     report = tuned(model, machine, monkeypatch, engine=[f"{INEXACT}:bf16"], **options).report
     assert report.configuration.session.is_onnxruntime
     (trial,) = [t for t in report.trials if t.choice == "engine: inexact_engine.py:bf16"]
-    assert trial.outcome == "invalid: inexact_engine.py computes it in f32 in place of bf16"
+    assert trial.outcome == "invalid: inexact_engine.py computes in f32 instead of bf16"
 
 
 def test_engines_to_try() -> None:
@@ -832,7 +834,7 @@ def test_engines_to_try() -> None:
     names = [e.precision for e in engines_to_try((str(INEXACT),), is_lossy=True)]
     assert names == ["f32", "f32", "bf16", "f8"]
     assert [e.precision for e in engines_to_try((f"{INEXACT}:f8",), is_lossy=True)] == ["f32", "f8"]
-    with pytest.raises(UsageError, match="f8 is lossy: give the loss that is allowed as --budget"):
+    with pytest.raises(UsageError, match="f8 is lossy: set the allowed loss with --budget"):
         engines_to_try((f"{INEXACT}:f8",), is_lossy=False)
 
 
@@ -1004,7 +1006,7 @@ def test_command_says_that_the_machine_is_busy(model: Path, tmp_path: Path, monk
     )
     assert result.exit_code == 0, result.output
     assert re.search(r"note: the machine is busy: in \d+ of \d+ races a model differed from itself", result.stdout)
-    assert "the original with the defaults of onnxruntime is kept" in result.stdout
+    assert "the original and the defaults of onnxruntime are kept" in result.stdout
     found = json.loads(Path(written[1]).read_text())["noise"]
     assert found["races"] >= found["busy"] > 0
     assert found["factor"] > 1.1
@@ -1023,7 +1025,7 @@ def test_optimizers_in_a_log() -> None:
     assert modifying_optimizers(log) == ["ConstantSharing"]
 
 
-KEPT = "the original with the defaults of onnxruntime is kept"
+KEPT = "the original and the defaults of onnxruntime are kept"
 
 
 def test_a_search_without_races_says_so() -> None:

@@ -59,7 +59,7 @@ def test_differing_values(tmp_path: Path, other: str, code: int, message: str) -
 TWO_INPUTS = "g (float[N,4] x, float[4,4] u = {%s}) => (float[N,4] y, float[N,4] z) { y = MatMul(x, u) z = Relu(x) }"
 EYE = TWO_INPUTS % "1,0,0,0, 0,1,0,0, 0,0,1,0, 0,0,0,1"
 CHOSEN = EYE.replace("Relu(x)", "MatMul(x, w)")  # of two matrices, one is overridable
-AGREE, NOT_COMPARED = "; its outputs agree otherwise: ", ", and was not compared: "
+AGREE, NOT_COMPARED = "; its outputs agree: ", ", and was not compared: "
 
 
 @cases(
@@ -70,7 +70,7 @@ AGREE, NOT_COMPARED = "; its outputs agree otherwise: ", ", and was not compared
             NOT_COMPARED + "the original has no input z", ["input x is missing", "input z is new"]),
         "no output": (
             MODEL, "g (float[N,4] x) => (float[N,4] z) { z = Relu(x) }",
-            NOT_COMPARED + "no output of the original is left", ["output y is missing"]),
+            NOT_COMPARED + "the model has none of the original's outputs", ["output y is missing"]),
         "kind": (
             MODEL, "g (seq(float[N,4]) x, int64 i) => (float[N,4] y) { y = SequenceAt(x, i) }",
             NOT_COMPARED, ["input i is new", "input x is a sequence of float, not a tensor of float"]),

@@ -49,8 +49,8 @@ def test_time_limit_is_told_until_it_is_lifted(told: list[tuple[str, Any]]) -> N
         tell_time_limit()
     assert [fact for fact, _ in told] == [TIME] * 4
     assert [value and value[1:] for _, value in told] == [
-        (4, "m.onnx: loading is not done within 60 s; nothing was written"),
-        (4, "m.onnx: rewriting is not done within 60 s; nothing was written"),
+        (4, "m.onnx: loading did not finish within 60 s; nothing was written"),
+        (4, "m.onnx: rewriting did not finish within 60 s; nothing was written"),
         None,
         None,
     ]

@@ -311,7 +311,7 @@ def test_request_to_a_worker_that_was_asked_to_end_is_not_sent_again(tmp_path: P
     {
         "with each request": ("import sys; sys.stdin.buffer.read(1)", "it ended with exit code 0"),
         "loader without memory": (
-            "import os; os._exit(127)", "it ended with exit code 127, perhaps for lack of memory"),
+            "import os; os._exit(127)", "it ended with exit code 127, possibly because memory ran out"),
     },
 )  # fmt: skip
 def test_worker_that_ends_is_reported(code: str, message: str) -> None:

@@ -1,1 +1,1 @@
-"""`passes bisect`: the changes that break a model, and the optimizers of onnxruntime that do."""
+"""`passes bisect`: the changes that break a model, or the optimizers of onnxruntime or ops of an engine that do."""

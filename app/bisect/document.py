@@ -12,11 +12,11 @@ from .engine_bisect import EngineBisectReport
 from .ort_bisect import OrtBisectReport
 
 MAX_NOTES = 5
-"""Ops that were not compared, of which each has a note."""
+"""The `left_out` ops were not compared; each has a note."""
 
 
 def describe(report: Report | EngineBisectReport | OrtBisectReport) -> Document:
-    """The wrong changes and the verdict on the others, the wrong ops of an engine, or wrong optimizers."""
+    """Describe wrong changes, wrong ops of an engine, or wrong optimizers of onnxruntime."""
     if isinstance(report, EngineBisectReport):
         return _describe_engine(report)
     if isinstance(report, OrtBisectReport):
@@ -58,7 +58,7 @@ def _describe_engine(report: EngineBisectReport) -> Document:
     if is_right:
         verdict = f"{subject} agrees with onnxruntime unoptimized on {input_sets_text(report.input_sets)}"
         return Document("passes bisect", subject, verdict, blocks=[notes])
-    text = f"{subject} is wrong: {report.failure or 'single ops are, on inputs from onnxruntime; the outputs agree'}"
+    text = f"{subject} is wrong: {report.failure or 'ops differ on inputs from onnxruntime, but the outputs agree'}"
     if report.together:
         lines = [f"    only in combination: {', '.join(report.together)}"]
     title = Preformatted("Wrong ops", lines or ["    no single op is wrong on inputs computed by onnxruntime"])

@@ -28,7 +28,7 @@ from ..report.progress import phase_callback, with_keywords
 from .bisect_options import EngineBisectOptions
 
 MAX_WRONG_OPS = 20
-"""Wrong ops that are listed."""
+"""The maximum number of wrong ops to list."""
 
 
 class WrongEngineOp(Struct, frozen=True):
@@ -42,10 +42,11 @@ class WrongEngineOp(Struct, frozen=True):
 
 @dataclass(slots=True)
 class EngineBisectReport:
-    """The result: `failure` is None if the engine agrees with onnxruntime without optimizations on all `input_sets`.
+    """The result of `bisect_engine`.
 
-    `wrong_ops` are wrong alone, on onnxruntime's values; without any, `together` are the ops that are wrong only
-    together, if they are known. `notes` says which ops were not compared.
+    `failure` is None if the engine agrees with unoptimized onnxruntime on all `input_sets`. Each op in `wrong_ops` is
+    wrong by itself, given onnxruntime's values as inputs. If there are none, `together` lists the ops that are wrong
+    only in combination, if they are known. `notes` name the ops that were not compared.
 
     Examples:
         >>> report = bisect_engine("model.onnx", "onnxruntime")
@@ -77,11 +78,11 @@ class EngineBisectReport:
 
 @with_process_options
 def bisect_engine_model(model: ModelLike, options: EngineBisectOptions) -> EngineBisectReport:
-    """Compare each op of a model in an engine with onnxruntime without optimizations, on the same values.
+    """Compare each op of a model in an engine with unoptimized onnxruntime, on the same input values.
 
-    `inputs`, `seed` and `memory` as for `optimize`, `effort` as its `verify`; `shapes` of inputs and sizes of symbols
-    (`dims`) are for the inputs, and change no model. Raises ModelError for a model or input that is unusable,
-    UsageError for an engine that does not exist, UnverifiableError if no inputs can be generated.
+    `inputs`, `seed` and `memory` mean the same as for `optimize`; `effort` is its `verify`. `shapes` of inputs and
+    sizes of symbols (`dims`) apply to the generated inputs and do not change the model. Raises ModelError for an
+    unusable model or input, UsageError for an unknown engine, and UnverifiableError if no inputs can be generated.
 
     Examples:
         >>> bisect_engine("model.onnx", "onnxruntime").failure is None

@@ -1,4 +1,4 @@
-"""`bisect_ort`: bisection of onnxruntime's own optimizers, to a smallest set to disable for a model to be right."""
+"""`bisect_ort`: search for a smallest set of onnxruntime's optimizers to disable for a correct result."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class Culprit(Struct, frozen=True):
 
 
 class OptimizerBisection(Struct, frozen=True):
-    """The failure of onnxruntime at `level`, and a smallest set of `culprits` to disable for it to be right.
+    """The failure of onnxruntime at `level`, and a smallest set of optimizers (`culprits`) whose disabling corrects it.
 
-    Without culprits, `remark` says why there are none. `failure` is the first one with nothing disabled, `input_set`
-    the inputs that caused it; `runs` counts probes: a session each, and another one after some crashes.
+    Without culprits, `remark` gives the reason. `failure` is the failure with nothing disabled, and `input_set` names
+    the inputs that caused it. `runs` is the number of probes: one session each, or two after some crashes.
     """
 
     level: str
@@ -66,7 +66,7 @@ class OptimizerBisection(Struct, frozen=True):
 
 @dataclass(slots=True)
 class OrtBisectReport:
-    """The result: `blame` is None if onnxruntime at `level` agrees with no optimization on all `input_sets`.
+    """The result of `bisect_ort`; `blame` is None if onnxruntime at `level` is correct on all inputs.
 
     Examples:
         >>> report = bisect_ort("model.onnx", "basic")
@@ -95,11 +95,12 @@ class OrtBisectReport:
 
 @with_process_options
 def bisect_ort_model(model: ModelLike, options: OrtBisectOptions) -> OrtBisectReport:
-    """Compare onnxruntime at a level of optimization (basic, extended, layout, all) with itself without any.
+    """Compare onnxruntime at an optimization level (basic, extended, layout or all) with itself unoptimized.
 
-    `inputs`, `seed` and `memory` as for `optimize`, `effort` as its `verify`; `shapes` of inputs and sizes of symbols
-    (`dims`) are for the inputs, and change no model. Raises ModelError for a model or input that is unusable,
-    UsageError for a level or effort that does not exist, UnverifiableError if no inputs can be generated.
+    `inputs`, `seed` and `memory` mean the same as for `optimize`; `effort` is its `verify`. `shapes` of inputs and
+    sizes of symbols (`dims`) apply to the generated inputs and do not change the model. Raises ModelError for an
+    unusable model or input, UsageError for an unknown level or effort, and UnverifiableError if no inputs can be
+    generated.
 
     Examples:
         >>> bisect_ort("model.onnx").blame is None
@@ -140,11 +141,11 @@ def bisect_optimizers(
     *,
     timeout: float = PROBE_TIMEOUT,
 ) -> OptimizerBisection | None:
-    """The optimizers to disable at `level` for onnxruntime to agree with `oracle` about `model`; None if it agrees.
+    """Find the optimizers to disable at `level` so that onnxruntime agrees with `oracle` on `model`; None if it agrees.
 
-    Sessions are configured as by users, apart from `level`, and run in a worker process; one that takes longer than
-    `timeout` seconds has failed. Raises UsageError for a level that does not exist, UnverifiableError for outputs that
-    cannot be sent to the worker.
+    Sessions have the defaults of onnxruntime, apart from `level`, and run in a worker process; one that takes longer
+    than `timeout` seconds counts as failed. Raises UsageError for an unknown level, and UnverifiableError for outputs
+    that cannot be sent to the worker.
     """
     if level not in LEVELS:
         raise UsageError(f"--ort {level}: unknown level; choose from {', '.join(LEVELS)}")
@@ -155,7 +156,7 @@ def bisect_optimizers(
 
 
 def minimal_subset(items: Sequence[str], is_sufficient: Callable[[tuple[str, ...]], bool]) -> tuple[str, ...]:
-    """A sufficient subset of which no item can be left out; log2(len(items)) probes for each item, and one more.
+    """Find a sufficient subset without superfluous items, in log2(len(items)) probes for each of its items, plus one.
 
     All `items` together must be sufficient. The first item of the subset ends the shortest sufficient prefix.
     """
@@ -166,7 +167,7 @@ def minimal_subset(items: Sequence[str], is_sufficient: Callable[[tuple[str, ...
         last = first_bad(0, len(rest), lambda n, rest=rest, required=required: is_sufficient((*required, *rest[:n])))
         found = (*found, rest[last - 1])
         rest = rest[: last - 1]
-    for item in found:  # a later one may have made an earlier one superfluous
+    for item in found:  # an item found later may make an earlier one superfluous
         fewer = tuple(i for i in found if i != item)
         if len(found) > 1 and is_sufficient(fewer):
             found = fewer
@@ -175,7 +176,7 @@ def minimal_subset(items: Sequence[str], is_sufficient: Callable[[tuple[str, ...
 
 @dataclass(slots=True)
 class _Bisection:
-    """The probes of one level, each made once."""
+    """The probes at one level; results are cached."""
 
     process: WorkerProcess[ProbeWorker]
     log: Path
@@ -204,13 +205,13 @@ class _Bisection:
         else:
             remark = f"still wrong with all known optimizers disabled: {left}"
             if self._probe(SessionConfig(prepack_weights=True)) is None:  # optimization off
-                remark = f"{remark}; correct with optimization off, so the wrong optimizer is not known by name"
+                remark = f"{remark}; correct with optimization off, so the name of the wrong optimizer is unknown"
             else:
-                remark = f"{remark}; it fails with optimization off, too, so no optimizer is to blame"
+                remark = f"{remark}; it also fails with optimization off, so no optimizer is the cause"
         return OptimizerBisection(self.level, str(failure), failure.input_set, culprits, remark, self.runs)
 
     def failure_without(self, disabled: Iterable[str]) -> ProbeFailure | None:
-        """The failure of onnxruntime with these optimizers disabled."""
+        """The failure of onnxruntime when these optimizers are disabled."""
         key = frozenset(disabled)
         if key not in self.outcomes:
             names, count = sorted(key, key=self.names.index), len(self.names)

@@ -2,8 +2,8 @@
 
 Graph transformers are in the order of onnxruntime's log (1.23.2, 1.26.0, 1.29.0, 1.31.1), rewrite rules in the order
 of their registration in core/optimizer/graph_transformer_utils.cc; some are opt-in or for other hardware. onnxruntime
-ignores unknown names, so names of one release do no harm in another; transformers that are missing here are read from
-its log.
+ignores unknown names, so names from one release do no harm in another. Transformers that are missing here are read
+from the log.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 
 from ...core.ort.sessions import LEVELS
 
-# Transformers that hold rewrite rules. Disabling one disables its rules, those missing from this table too.
+# Transformers that apply rewrite rules. Disabling one disables all of its rules, including those missing here.
 RULE_BASED_TRANSFORMERS = ("Level1_RuleBasedTransformer", "Level2_RuleBasedTransformer")
 
-# Run even with optimization off or when disabled.
+# These run even with optimization off or when disabled.
 NOT_DISABLEABLE = frozenset({"RemoveDuplicateCastTransformer", "CastFloat16Transformer", "MemcpyTransformer"})
 
 BASIC = (
@@ -55,7 +55,7 @@ MODIFIED = re.compile(r"GraphTransformer (\S+) modified: [^0]")
 
 
 def known_optimizers(level: str) -> list[str]:
-    """The optimizers of a level and of those below it, in the order in which they run."""
+    """The optimizers of a level and of lower levels, in execution order."""
     return [name for stage in LEVEL_OPTIMIZERS[: [*LEVELS].index(level) + 1] for name in stage]
 
 
@@ -66,7 +66,7 @@ def logged_optimizers(lines: Iterable[str]) -> list[str]:
 
 
 def modifying_optimizers(lines: Iterable[str]) -> list[str]:
-    """The transformers that changed the model, in a log of onnxruntime, in order."""
+    """The transformers in a log of onnxruntime that changed the model, in order."""
     found = (m[1] for line in lines if (m := MODIFIED.search(line)))
     return [name for name in dict.fromkeys(found) if name not in NOT_DISABLEABLE]
 

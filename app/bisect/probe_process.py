@@ -1,4 +1,4 @@
-"""Probes of onnxruntime in a worker process, which gets a folder with the model, inputs and expected outputs."""
+"""Probes of onnxruntime in a worker process, which reads the model, inputs and expected outputs from a folder."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ PROBE_TIMEOUT = 300.0  # seconds for a probe
 CASE_FILE = "case"
 LOG_FILE = "log"  # the standard error of the last worker
 WORKER = module_command(__name__)
-TRACEBACK_EXIT_CODES = {0, 1}  # of a Python process that ends by itself, or with a traceback
+TRACEBACK_EXIT_CODES = {0, 1}  # exit codes of a Python process that ends normally or with a traceback
 
 
 class ProbeCase(Struct, frozen=True):
-    """The model of a case, its outputs by name, the random outputs, and the input sets in words."""
+    """The model of a case, its output names, its random outputs, and descriptions of the input sets."""
 
     model: Path | SplitFile
     names: list[str]
@@ -38,13 +38,13 @@ class ProbeCase(Struct, frozen=True):
 
 
 def write_case(oracle: Oracle | OracleProcess, model: Loadable, folder: Path) -> None:
-    """Write a case into an empty `folder`; a model in a file stays in its place.
+    """Write a case into the empty `folder`; a model in a file is not copied.
 
     Raises UnverifiableError for values that cannot be stored.
     """
     runs = deque(oracle.runs)
     labels = [str(run.input_set) for run in runs]
-    for i in range(len(runs)):  # the outputs of one run are in memory
+    for i in range(len(runs)):  # one run at a time, because its outputs are in memory
         run = runs.popleft()
         value_files.write_value(dict(run.input_set.feeds), folder / f"feeds-{i}")
         value_files.write_value(dict(run.outputs), folder / f"outputs-{i}")
@@ -55,7 +55,7 @@ def write_case(oracle: Oracle | OracleProcess, model: Loadable, folder: Path) ->
 
 
 class ProbeFailure(Struct, frozen=True):
-    """A failure in one line, and the input set that caused it, if any."""
+    """A failure in one line, and the input set that caused it, if known."""
 
     reason: str
     input_set: str | None = None
@@ -67,12 +67,12 @@ class ProbeFailure(Struct, frozen=True):
 def probe_process(
     folder: Path, timeout: float = PROBE_TIMEOUT, command: Command = WORKER, memory: int | None = MODEL_MEMORY
 ) -> WorkerProcess[ProbeWorker]:
-    """A worker for probes of the case in `folder`, which may have so many bytes of memory."""
+    """Start a worker for probes of the case in `folder`, with this memory limit in bytes."""
     return WorkerProcess((*command, str(folder)), timeout, folder / LOG_FILE, memory)
 
 
 def probe(process: WorkerProcess[ProbeWorker], config: SessionConfig) -> ProbeFailure | None:
-    """The failure of the model under a config. Raises EvaluationError if the worker itself fails."""
+    """Return the failure of the model under a config. Raises EvaluationError if the worker itself fails."""
     try:
         return process.call(retry=True).probe(config)
     except WorkerExit as e:
@@ -84,13 +84,13 @@ def probe(process: WorkerProcess[ProbeWorker], config: SessionConfig) -> ProbeFa
 
 
 class ProbeWorker(Struct, frozen=True):
-    """Probes of the case in `folder`, in this process."""
+    """Probes of the case in `folder`, run in this process."""
 
     folder: Path
     parent: Parent
 
     def probe(self, config: SessionConfig) -> ProbeFailure | None:
-        """Compare the outputs on all input sets; the parent gets the name of each before its run."""
+        """Compare the outputs on all input sets; report the name of each to the parent before its run."""
         case: ProbeCase = value_files.read_value(self.folder / CASE_FILE)
         label = None
         try:

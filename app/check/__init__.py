@@ -1,1 +1,1 @@
-"""`passes check`: rules, tested on models generated from their own patterns."""
+"""`passes check`: tests of rules on models generated from their own patterns."""

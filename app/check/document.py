@@ -12,12 +12,12 @@ from ..report.finding import Finding, Level
 from ..report.number_text import duration, plural
 from .rule_check import CheckReport, result_word
 
-LEFT_OUT = "sound, but `passes run` rejects its changes in models that show this, unless its contract is `conditional`"
+LEFT_OUT = "sound, but `passes run` rejects changes that show this difference, unless the contract is `conditional`"
 TONES = {"wrong": "wrong", "inconclusive": "open"}
 
 
 def describe(report: CheckReport) -> Document:
-    """A row for each rule, a report on each that is wrong or inconclusive, and a finding at its line."""
+    """Describe each rule in a row, each wrong or inconclusive rule in detail, and each finding at its line."""
     findings = [*rule_findings(report)]
     rows = [
         TableRow(
@@ -39,8 +39,8 @@ def describe(report: CheckReport) -> Document:
             Lines([f"{c.rule.name}: {note}" for c in report.checked if c.is_sound for note in c.example_notes]),
             Lines([f"{c.rule.name}: {LEFT_OUT}: {c.left_out}" for c in report.checked if c.is_sound and c.left_out]),
             Lines([f"{name} {unchecked}" for name in report.unchecked_passes]),
-            Lines([f"{file} has nothing to check: it has {contents}" for file, contents in report.empty_files.items()]),
-            Lines([f"{name} is not checked: interrupted" for name in report.unfinished]),
+            Lines([f"{file} has nothing to check, only {contents}" for file, contents in report.empty_files.items()]),
+            Lines([f"{name}: not checked (interrupted)" for name in report.unfinished]),
         ],
         blocks=[Lines([f"{f.title}: {f.message}" for f in findings], on=CARD)],
         findings=findings,
@@ -49,7 +49,7 @@ def describe(report: CheckReport) -> Document:
 
 def _report_lines(report: CheckReport) -> Iterator[str]:
     for c in report.checked if report.prove else ():
-        if c.is_sound:  # the report on another one has its proof
+        if c.is_sound:  # other results include their proofs
             yield from (c.rule.name, *c.proof_lines)
     for c in (*report.wrong, *report.inconclusive):
         yield from c.report.split("\n")
@@ -58,7 +58,7 @@ def _report_lines(report: CheckReport) -> Iterator[str]:
 
 
 def result_line(checked: CheckResult) -> str:
-    """A result in a line, as soon as it is there."""
+    """One result in a line, to be shown as soon as it is known."""
     word = result_word(checked)
     why = f": {_complaint(checked)}" if word != "sound" else ""
     ran = f"{checked.ran} of {plural(checked.models, 'model')} ran"
@@ -66,7 +66,7 @@ def result_line(checked: CheckResult) -> str:
 
 
 def summary_line(report: CheckReport) -> str:
-    """The numbers of results."""
+    """The number of results of each kind."""
     wrong, inconclusive = len(report.wrong), len(report.inconclusive)
     sound = len(report.checked) - wrong - inconclusive
     proved = f"; {len(report.proved)} proved" if report.prove else ""
@@ -83,7 +83,7 @@ def _complaint(checked: CheckResult) -> str:
 
 
 def rule_findings(report: CheckReport) -> Iterator[Finding]:
-    """A finding at the line of each rule that is wrong or inconclusive."""
+    """Yield a finding at the line of each rule that is wrong or inconclusive."""
     for c in (*report.wrong, *report.inconclusive):
         message = _complaint(c)
         level = Level.ERROR if c.fault is not None else Level.WARNING

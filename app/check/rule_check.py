@@ -1,4 +1,4 @@
-"""`check`: tests of rules against their contracts, on models made from their patterns, and of passes."""
+"""`check`: tests of rules against their contracts, on models generated from their patterns, and tests of passes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ..report.progress import phase_callback
 from .check_options import CheckOptions
 
 EXAMPLES = Path(__file__).with_name("examples.json")
-"""A smallest model for each rule and pass of this package, by name: see docs/catalogue/record.py."""
+"""The smallest model for each built-in rule and pass, by name; see docs/catalogue/record.py."""
 
 
 @cache
@@ -42,7 +42,7 @@ def _examples() -> dict[str, dict[str, Any]]:
 
 
 def built_in_examples(subject: Rule | Pass) -> list[str]:
-    """The example of a rule or pass of this package as text; none for rules and passes of other packages."""
+    """The example of a built-in rule or pass as text; empty for other packages."""
     made = subject.build if isinstance(subject, Rule) else type(subject)
     if not made.__module__.startswith(OWN_PACKAGE):
         return []
@@ -52,10 +52,11 @@ def built_in_examples(subject: Rule | Pass) -> list[str]:
 
 @dataclass(slots=True)
 class CheckReport:
-    """The results of checks; `unchecked_passes` are transforms, of other tools, or built in and not named.
+    """The results of checks.
 
-    `subjects` are the names of all rules and passes to check, of which an interrupted check has finished the first.
-    `empty_files` are the contents, in words, of files in which there is nothing to check.
+    `subjects` are the names of all rules and passes to check; an interrupted check has finished only the first of them.
+    `unchecked_passes` are transforms, passes of other tools, and built-in passes that were not named. `empty_files`
+    maps files without anything to check to a description of their contents.
     """
 
     budget: int
@@ -85,7 +86,7 @@ class CheckReport:
 
     @property
     def unfinished(self) -> list[str]:
-        """The rules and passes that an interrupted check has not finished."""
+        """The rules and passes that an interrupted check did not reach."""
         return self.subjects[len(self.checked) :]
 
     def to_json(self) -> str:
@@ -105,7 +106,7 @@ class CheckReport:
 
 
 def result_word(checked: CheckResult) -> str:
-    """The result of a check in a word."""
+    """The result of a check as one word."""
     return "wrong" if checked.fault is not None else "sound" if checked.is_sound else "inconclusive"
 
 
@@ -157,11 +158,11 @@ def _proof_data(proof: RuleProof) -> dict[str, Any]:
 def check_rules(
     targets: Sequence[str], options: CheckOptions, on_result: Callable[[CheckReport], None] = lambda _: None
 ) -> CheckReport:
-    """Check the rules of Python files and rules and passes by name, or all that are built in.
+    """Check rules and passes from Python files or by name, or all built-in rules.
 
-    Names select from the files, if there are any. With `prove`, results have proofs, and with `float32` exact rules are
-    then run on every float32, too. `on_result` gets the report after each result. An interrupted check writes what is
-    finished. Raises UsageError, and PluginError for a file that cannot be loaded.
+    Names select from the files, if files are given. `prove` adds proofs; `float32` then runs exact rules on every
+    float32 value. `on_result` is called with the report after each result. An interrupted check writes its finished
+    results. Raises UsageError, and PluginError for a file that cannot be loaded.
     """
     if options.float32 and not options.prove:
         raise UsageError("--float32 needs --prove")
@@ -175,7 +176,7 @@ def check_rules(
         try:
             _check(subjects, options, report, on_result)
         except KeyboardInterrupt as e:
-            e.add_note(f"{len(report.checked)} of {len(report.subjects)} are checked")
+            e.add_note(f"{len(report.checked)} of {len(report.subjects)} were checked")
             if report.checked:
                 _write(report, options, paths)
             raise
@@ -184,7 +185,7 @@ def check_rules(
 
 
 def _write(report: CheckReport, options: CheckOptions, paths: OutputPaths) -> None:
-    """Write the models on which rules are wrong, and the report."""
+    """Write the counterexamples of wrong rules, and the report."""
     if options.repro is not None:
         report.repros = {
             c.rule.name: str(write_repro(c.rule, c.fault, Path(options.repro))) for c in report.wrong if c.fault
@@ -193,11 +194,11 @@ def _write(report: CheckReport, options: CheckOptions, paths: OutputPaths) -> No
 
 
 Subjects = Mapping[Rule | Pass, Sequence[Rule]]
-"""Rules, each with the rules of its passes, and other passes."""
+"""Rules, each with those of its passes, and other passes."""
 
 
 def _subjects(targets: Sequence[str], options: CheckOptions, report: CheckReport) -> Subjects:
-    """The rules and passes to check; the report gets the passes that are not checked, and files without any."""
+    """The rules and passes to check; adds passes that cannot be checked and empty files to the report."""
     rules, others = dict[Rule, list[Rule]](), dict[Rule | Pass, Sequence[Rule]]()
     for p in (leaf for whole in select_passes(targets, options, report.empty_files) for leaf in leaves(whole)):
         if isinstance(p, RulePass):
@@ -213,7 +214,7 @@ def _subjects(targets: Sequence[str], options: CheckOptions, report: CheckReport
 def _check(
     subjects: Subjects, options: CheckOptions, report: CheckReport, on_result: Callable[[CheckReport], None]
 ) -> None:
-    """Check rules and passes, one after the other, and add each result to the report."""
+    """Check rules and passes in sequence, and add each result to the report."""
     progress = phase_callback(options.progress)
     prover = default_prover(float32=options.float32) if options.prove else None
     with ComparisonProcess() as process:
@@ -236,7 +237,7 @@ def _check(
 def select_passes(
     targets: Sequence[str], options: CheckOptions | None = None, empty_files: dict[str, str] | None = None
 ) -> list[Pass]:
-    """The passes of files and names, with named rules alone; `empty_files` gets the contents of files without passes.
+    """Select passes from files and by name, keeping only named rules; `empty_files` gets files without passes.
 
     Raises UnknownNameError, PluginError and UsageError.
     """
@@ -259,7 +260,7 @@ def select_passes(
 
 
 def _contents(registry: PassRegistry) -> str:
-    """The contents of a registry without passes, in words."""
+    """A description of a registry that has no passes."""
     found = [f"target {name} without decompositions of its own" for name in registry.targets]
     found += [f"pipeline {name} of other passes" for name in registry.pipelines]
     found += [f"analysis {name}" for name in registry.analyses]

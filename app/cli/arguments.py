@@ -1,4 +1,4 @@
-"""Arguments of several commands."""
+"""Arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ Model = Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file; it 
 
 
 def path_of(value: str | Path | None) -> Path | None:
-    """The path of an option, which Python takes as text too."""
+    """The path given by an option, which may be text in Python."""
     return None if value is None else Path(value)

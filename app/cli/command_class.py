@@ -29,7 +29,7 @@ from .settings import (
 )
 
 RUN = "run"
-FILE = f"{__name__}.file"  # of settings, in the data of a context
+FILE = f"{__name__}.file"  # key of the settings file in the data of a context
 SHOW, TRUST = "--show-settings", "--trust-settings"
 CHOICES = {
     SHOW: "Print all options with their sources, and exit.",
@@ -39,18 +39,18 @@ CHOICES = {
 
 
 class Command(GroupedHelp, TyperCommand):
-    """A command, which takes settings from a file. `options`: by parameter, see `options_by_parameter`."""
+    """A command that takes settings from a file; `options` by parameter as in `options_by_parameter`."""
 
     groups = GROUPS
     options: Mapping[str, Option]
 
     def make_context(self, *args: Any, **options: Any) -> Any:
-        """Parse the arguments, with errors of usage whose messages are printable."""
+        """Parse the arguments; messages of usage errors are made printable."""
         with printable_messages():
             return super().make_context(*args, **options)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, with settings in place of defaults."""
+        """Parse the arguments, with settings as defaults."""
         typed = {a.partition("=")[0] for a in (args[: args.index("--")] if "--" in args else args)}
         if ctx.resilient_parsing or not typed.isdisjoint(ctx.help_option_names):
             return super().parse_args(ctx, args)
@@ -80,7 +80,7 @@ class Command(GroupedHelp, TyperCommand):
         return rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. Where it refuses the options, say which are settings."""
+        """Run the command. If it rejects the options, list those that come from settings."""
         try:
             return super().invoke(ctx)
         except typer.Exit as e:
@@ -91,7 +91,7 @@ class Command(GroupedHelp, TyperCommand):
             raise
 
     def _settings(self, file: SettingsFile, ctx: Any) -> dict[str, Any]:
-        """The settings for this command by parameter. Raises UsageError for keys and values that are wrong."""
+        """The settings for this command by parameter. Raises UsageError for invalid keys and values."""
         commands = ctx.parent.command
         run = self if self.name == RUN else commands.get_command(ctx.parent, RUN)
         tables: dict[str, Any] = {
@@ -105,18 +105,18 @@ class Command(GroupedHelp, TyperCommand):
         return values | checked_settings(file, name, tables.get(name, {}), self, ctx)
 
     def _settings_in_force(self, ctx: Any) -> list[Any]:
-        """The options with values from a file."""
+        """The options whose values come from a file."""
         return [p for p in self.params if _source(ctx, p) == "DEFAULT_MAP"]
 
     def _require_no_code(self, ctx: Any, file: SettingsFile) -> None:
-        """Raise UsageError if a setting in force may execute code of the folder."""
+        """Raise UsageError if a setting in use may execute code from the folder."""
         for p in self._settings_in_force(ctx):
             is_code = may_run_code(p.name, self.options[p.name], ctx.default_map[p.name])
             hint = f"add {TRUST} if you trust its folder, or {IGNORE}"
             require(not is_code, f"{file.path}: {key_of(p)} may run code that is not installed: {hint}")
 
     def _show(self, ctx: Any, file: SettingsFile | None) -> None:
-        """Print the options in force as TOML, each with its source."""
+        """Print the options in use as TOML, each with its source."""
         from ..report.terminal import Terminal  # noqa: PLC0415 - imports rich
 
         sources = {"COMMANDLINE": "command line", "DEFAULT_MAP": ctx.meta[FILE]}
@@ -139,9 +139,10 @@ class Command(GroupedHelp, TyperCommand):
 
 
 def with_options(command: Callable[..., int | None], bad_input: int) -> Callable[..., None]:
-    """The function of a command for typer: with a parameter for each option, and for those that choose settings.
+    """Make a command function for typer, with a parameter for each option and for those that control settings.
 
-    It ends with the exit code that the command returns, or with `bad_input` for an unusable model, input or plugin.
+    The function exits with the exit code that the command returns, or with `bad_input` for an unusable model, input or
+    plugin.
     """
     classes = option_classes(command)
 
@@ -169,7 +170,7 @@ def with_options(command: Callable[..., int | None], bad_input: int) -> Callable
 
 @contextmanager
 def _optional(params: Iterable[Any]) -> Generator[None]:
-    """Let no parameter be required until the context ends."""
+    """Make all parameters optional within the context."""
     required = [p for p in params if p.required]
     for p in required:
         p.required = False
@@ -181,6 +182,6 @@ def _optional(params: Iterable[Any]) -> Generator[None]:
 
 
 def _source(ctx: Any, p: Any) -> str:
-    """The name of the source of a parameter's value."""
+    """The source of a parameter's value."""
     source = ctx.get_parameter_source(p.name)
     return "" if source is None else source.name

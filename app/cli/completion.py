@@ -1,4 +1,4 @@
-"""Names that a shell completes; files are left to the shell."""
+"""Completion of names by shells; shells complete files themselves."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 FILE = Path(__file__).with_name("names.json")
-"""The built-in names by kind, as `docs/catalogue/names.py` writes them; collecting names of plugins would run code."""
+"""Built-in names by kind, written by `docs/catalogue/names.py`. Looking up names in plugins would run code."""
 
 
 def complete_names(*kinds: str) -> Callable[[str], list[str]]:
-    """The names of these kinds that begin as the word to complete."""
+    """Make a completer of names of these kinds."""
 
     def complete(incomplete: str) -> list[str]:
         names: dict[str, list[str]] = json.loads(FILE.read_text(encoding="utf-8"))
@@ -21,7 +21,7 @@ def complete_names(*kinds: str) -> Callable[[str], list[str]]:
 
 
 def complete_lists(*kinds: str) -> Callable[[str], list[str]]:
-    """The names of these kinds that begin as the last one of a comma-separated list, each behind the others."""
+    """Make a completer of comma-separated lists of names of these kinds."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")

@@ -9,9 +9,9 @@ import typer
 
 
 def convert_by(function: Callable[[Any], Any], p: Any) -> None:
-    """Let a parameter convert each value by a function that raises ValueError for wrong ones.
+    """Make a parameter convert each value with a function that raises ValueError for invalid values.
 
-    Typer imports pydantic to convert values, which takes longer than a command to start.
+    Typer would import pydantic, which takes longer than a command takes to start.
     """
     if "process_value" in vars(p):
         return
@@ -19,7 +19,7 @@ def convert_by(function: Callable[[Any], Any], p: Any) -> None:
 
     def process_value(ctx: Any, value: Any) -> Any:
         if value is None and p.required and not ctx.resilient_parsing:
-            return convert(ctx, value)  # says what is missing
+            return convert(ctx, value)  # reports missing values
         try:
             if has_many:
                 return [function(v) for v in value or ()]

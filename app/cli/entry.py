@@ -28,7 +28,7 @@ OPTIMIZE, VERIFY, INSPECT, MEASURE, PLUGINS = (
 
 
 class Entry(NamedTuple):
-    """A command before it is imported: its group in the help, its function, and one line of help."""
+    """A command that is not imported yet: its help group, its function, and one line of help."""
 
     group: str
     function: str
@@ -58,11 +58,11 @@ COMMANDS = {
 
 
 OTHER_NAMES = {"optimize": "run", "simplify": "run", "slim": "run", "benchmark": "bench", "inspect": "info"}
-"""Names that other tools have for commands."""
+"""Names of commands in other tools, and ours."""
 
 
 def _unknown_command(name: str) -> str:
-    """Why a name is no command, and which one may be meant."""
+    """A message about an unknown command, with the one that was probably meant."""
     from ...core.support.suggestions import did_you_mean  # noqa: PLC0415 - used seldom
 
     if name.endswith(".onnx"):
@@ -73,7 +73,7 @@ def _unknown_command(name: str) -> str:
 
 
 class LazyCommands(Mapping[str, Any]):
-    """The commands by name, each imported when it is looked up."""
+    """The commands by name, imported on lookup."""
 
     def __init__(self) -> None:
         self.loaded: dict[str, Any] = {}
@@ -91,7 +91,7 @@ class LazyCommands(Mapping[str, Any]):
 
 
 def load_command(name: str, entry: Entry) -> Any:
-    """Import a command. Its module has the exit codes and the examples of its help."""
+    """Import a command. Its module defines the exit codes and examples of its help."""
     from ..options import Option  # noqa: PLC0415 - imports core
     from .command_class import Command, with_options  # noqa: PLC0415 - imports the options of commands
     from .parameters import kinds_of_arguments, option_classes, options_by_parameter  # noqa: PLC0415 - as above
@@ -112,7 +112,7 @@ def load_command(name: str, entry: Entry) -> Any:
 
 
 class CommandName:
-    """A command that is completed, and not imported for that."""
+    """A command name for completion, without importing the command."""
 
     hidden = False
 
@@ -122,14 +122,14 @@ class CommandName:
 
 
 class Commands(GroupedHelp, TyperGroup):
-    """The commands; errors of usage are printable, as they may have names of files."""
+    """The group of commands; messages of usage errors, which may contain file names, are made printable."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands: Any = LazyCommands()
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """The names of commands and options that begin so."""
+        """The commands and options that begin with the given text."""
         loaded, self.commands = self.commands, dict.fromkeys(COMMANDS, CommandName())
         try:
             return super().shell_complete(ctx, incomplete)
@@ -150,12 +150,12 @@ class Commands(GroupedHelp, TyperGroup):
             write_rows(formatter, group, rows)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands, then the options without one."""
+        """Write the commands, then the general options."""
         self.format_commands(ctx, formatter)
         super().format_options(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options before the name of a command; without anything, print the help."""
+        """Parse the options before the name of a command; print the help if there are no arguments."""
         if not args and not ctx.resilient_parsing:
             typer.echo(ctx.get_help(), err=True)
             raise typer.Exit(USAGE)
@@ -169,7 +169,7 @@ class Commands(GroupedHelp, TyperGroup):
             return super().make_context(*args, **{"terminal_width": page_width(), **options})
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Look up a command by the name that was typed."""
+        """Look up a command by the typed name."""
         with printable_messages():
             if args and args[0] not in COMMANDS:
                 raise typer.BadParameter(_unknown_command(args[0]))
@@ -207,7 +207,7 @@ def passes(
         ),
     ] = False,
 ) -> None:
-    """Handle the options without a command."""
+    """Handle the options that apply without a command."""
     with one_line_errors():
         require_current_folder()
 
@@ -231,6 +231,6 @@ def main() -> None:
             app()
     except KeyboardInterrupt:  # before typer catches it
         sys.exit(INTERRUPTED)
-    except Exception:  # noqa: BLE001 - a mistake of this program, whose message may have names
+    except Exception:  # noqa: BLE001 - our own bug; the message may contain names
         typer.echo(printable_lines(format_exc().rstrip()), err=True)
         sys.exit(BAD_INPUT)

@@ -1,4 +1,4 @@
-"""Exit codes of commands, and the errors that they stand for."""
+"""Exit codes of commands, and the errors that cause them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ BAD_INPUT, USAGE, WRONG, UNVERIFIED = (
 MAX_OPTIONS = 3  # in a question
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 EXHAUSTION = frozenset({errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
-"""Errors of a system that lacks something else; all others are mistakes of this program."""
+"""Errors of a system that lacks some other resource; all other OSErrors are bugs of this program."""
 
 
 @contextmanager
 def one_line_errors(bad_input: int = BAD_INPUT) -> Generator[None]:
-    """Turn expected errors into one line and an exit code, `bad_input` for unusable models, inputs and plugins."""
+    """Turn expected errors into one line and an exit code: `bad_input` for unusable models, inputs and plugins."""
     try:
         yield
     except (PassesError, OSError, MemoryError) as e:
@@ -42,7 +42,7 @@ def one_line_errors(bad_input: int = BAD_INPUT) -> Generator[None]:
 
 
 def expected_failure(error: Exception, bad_input: int = BAD_INPUT) -> tuple[int, str] | None:
-    """The exit code and the message of an error; None for one that is a mistake of this program."""
+    """The exit code and message of an expected error; None for an error that is a bug of this program."""
     if isinstance(error, PassesError):
         return bad_input if error.exit_code == BAD_INPUT else error.exit_code, str(error)
     if isinstance(error, OSError) and error.errno in FULL_DISK:
@@ -53,7 +53,7 @@ def expected_failure(error: Exception, bad_input: int = BAD_INPUT) -> tuple[int,
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Whether an error comes of a full disk, or of another lack of this machine."""
+    """Whether an error is caused by a full disk or another shortage on this machine."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno in FULL_DISK | EXHAUSTION:
@@ -64,7 +64,7 @@ def is_shortage(error: BaseException) -> bool:
 
 @contextmanager
 def printable_messages() -> Generator[None]:
-    """Make the message of a usage error printable, and show it in a line as other errors."""
+    """Make the message of a usage error printable, and show it as one line like other errors."""
     try:
         yield
     except Exception as e:
@@ -84,7 +84,7 @@ def _words(option: str) -> set[str]:
 
 
 def _usage_text(error: Any) -> str:
-    """A usage error of typer in the words of this command."""
+    """Convert a usage error of typer to the style of this command's messages."""
     if isinstance(error, typer.BadParameter) and error.message:
         option = error.param if getattr(error.param, "param_type_name", "") == "option" else None
         return error.message if option is None else f"{max(option.opts, key=len)} {error.message}"

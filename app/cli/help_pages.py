@@ -1,4 +1,4 @@
-"""Help of commands, as wide as the terminal."""
+"""Help pages of commands, adapted to the terminal width."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ import typer
 from .conversion import convert_by
 
 MIN_WIDTH, MAX_WIDTH = 20, 100  # columns
-NARROW = 60  # columns, below which the text of an option is under its name
-INDENT = 2  # of paragraphs and lists, in columns
+NARROW = 60  # columns; below this width, the help of an option is under its name
+INDENT = 2  # columns, for paragraphs and lists
 ARGUMENTS, OPTIONS, HELP = "Arguments", "Options", "Help"
 Row = tuple[str, str]
 
 
 class GroupedHelp:
-    """A base of commands whose help lists options by group, in the order of `groups`, without types of Python.
+    """A base class for commands whose help lists options by group, in the order of `groups`, without Python types.
 
-    It comes before the class of typer, whose pages take longer to import than a command to start.
-    `examples` are commands, each with its effect.
+    It must precede the class of typer, whose help pages take longer to import than a command takes to start. `examples`
+    maps commands to their effects.
     """
 
     groups: Sequence[str] = ()
     examples: Mapping[str, str] = {}
 
     def get_help_option(self, ctx: Any) -> Any:
-        """The option --help, which is read for each command."""
+        """The option --help, which is recreated for each command."""
         base: Any = super()
         option = base.get_help_option(ctx)
         convert_by(bool, option)
         return option
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """The options that begin so, without their help: typer renders it by rich, which takes longer than the rest."""
+        """Complete options without their help, because typer would import rich to render it."""
         base: Any = super()
         found = base.shell_complete(ctx, incomplete)
         for item in found:
@@ -45,7 +45,7 @@ class GroupedHelp:
         return found
 
     def collect_usage_pieces(self: Any, ctx: Any) -> list[str]:
-        """The parts of the usage line: brackets are around those that may be left out."""
+        """The parts of the usage line, with brackets around optional ones."""
         arguments = [(_name(p), p.required) for p in self.get_params(ctx) if p.param_type_name == "argument"]
         return ["[OPTIONS]", *(name if is_required else f"[{name}]" for name, is_required in arguments)]
 
@@ -55,12 +55,12 @@ class GroupedHelp:
         for p in self.get_params(ctx):
             if not p.hidden:
                 found.setdefault(_group(p), []).append(help_row(p, ctx))
-        found[HELP] = found.pop(HELP)  # the last
+        found[HELP] = found.pop(HELP)  # listed last
         for group, rows in found.items():
             write_rows(formatter, group, rows)
 
     def format_epilog(self: Any, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - of the base class
-        """Write examples, then the exit codes."""
+        """Write the examples and the exit codes."""
         wrapped = ((_continued(command, formatter.width), text) for command, text in self.examples.items())
         write_rows(formatter, "Examples", wrapped, share=2)
         if self.epilog:
@@ -79,7 +79,7 @@ def page_width() -> int:
 
 
 def write_rows(formatter: Any, heading: str, rows: Iterable[Row], share: int = 3) -> None:
-    """Write a list of names and texts, if there are any; names take at most one part in `share` of the width."""
+    """Write a list of names and texts, if not empty; names take at most 1/`share` of the width."""
     listed = [(_styled(name, fg="cyan"), text) for name, text in rows]
     if listed:
         with formatter.section(_styled(heading, bold=True)):
@@ -87,7 +87,7 @@ def write_rows(formatter: Any, heading: str, rows: Iterable[Row], share: int = 3
 
 
 def _continued(command: str, width: int) -> str:
-    """A command in lines for a shell, in a list of this width."""
+    """Break a command into lines for a shell, in a list of this width."""
     return " \\\n      ".join(textwrap.wrap(command, width - 8, break_long_words=False, break_on_hyphens=False))
 
 
@@ -98,7 +98,7 @@ def _group(p: Any) -> str:
 
 
 def _name(p: Any) -> str:
-    """The names and the value of an option, or the value of an argument."""
+    """The names and metavar of an option, or the metavar of an argument."""
     metavar = (p.metavar or p.name.upper()).strip("[]") if p.param_type_name == "argument" else p.metavar
     if p.param_type_name == "argument":
         return metavar if p.nargs == 1 or metavar.endswith("...") else f"{metavar}..."
@@ -113,6 +113,6 @@ def _description(p: Any, ctx: Any) -> str:
 
 
 def _styled(text: str, **style: Any) -> str:
-    """The text with a style, which typer removes where there is no terminal."""
+    """The text with a style, which typer removes if there is no terminal."""
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return text if is_plain else typer.style(text, **style)

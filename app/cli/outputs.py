@@ -21,11 +21,11 @@ if TYPE_CHECKING:  # imports rich, jinja2 and onnx
 
 TEXT, JSON, GITHUB, MARKDOWN, SARIF = FORMATS = ("text", "json", "github", "markdown", "sarif")
 WITH_TEXT = (TEXT, GITHUB)
-"""Formats that are printed after the text of a command; others have standard output for themselves."""
+"""Formats that are printed after the text; other formats replace it."""
 
 
 class Outputs(Struct, frozen=True):
-    """The format of standard output, the place of JSON (a file, or `-`), and the other files with their formats."""
+    """The format of standard output, the JSON path (or `-`), and the other files with their formats."""
 
     printed: str = TEXT
     json: Path | None = None
@@ -33,7 +33,7 @@ class Outputs(Struct, frozen=True):
 
     @classmethod
     def parse(cls, texts: Iterable[str], json: str | Path | None) -> Outputs:
-        """The outputs of options such as `--format github --format sarif:FILE --json FILE`. Raises UsageError."""
+        """Parse options such as `--format github --format sarif:FILE --json FILE`. Raises UsageError."""
         printed, files = list[str](), list[tuple[str, Path]]()
         for text in texts:
             name, colon, path = text.partition(":")
@@ -57,11 +57,11 @@ class Outputs(Struct, frozen=True):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether standard output is for a format alone, without text."""
+        """Whether standard output has one format only, without text."""
         return self.printed not in WITH_TEXT
 
     def require_distinct(self, others: Iterable[Path | None]) -> None:
-        """Raise UsageError for a file that is one of `others`, and ModelError for one that cannot be written."""
+        """Raise UsageError if a file is among `others`, and ModelError if a file cannot be written."""
         from ...core.io.output_paths import OutputFile  # noqa: PLC0415 - imports onnx
 
         taken = {os.path.realpath(path) for path in others if path is not None}
@@ -75,7 +75,7 @@ class Outputs(Struct, frozen=True):
 
     @contextmanager
     def failures_of(self, command: str, file: Path) -> Generator[None]:
-        """Write the error of a model, an input or a plugin in all formats too, and raise it."""
+        """If a model, input or plugin causes an error, write it in all formats and re-raise it."""
         try:
             yield
         except PassesError as e:
@@ -105,7 +105,7 @@ class Outputs(Struct, frozen=True):
 
 
 def formatted(name: str, documents: Sequence[Document]) -> str:
-    """Documents in the format of that name."""
+    """Documents in the named format."""
     if name == MARKDOWN:
         from ..report.markdown import markdown_text  # noqa: PLC0415 - imports rich
 

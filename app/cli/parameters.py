@@ -1,4 +1,4 @@
-"""Parameters of commands for typer, from the classes of their options."""
+"""Typer parameters, made from classes of options."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .completion import complete_lists, complete_names
 
 
 def option_classes(command: Callable[..., int | None]) -> dict[str, type]:
-    """The classes of options among the parameters of a command."""
+    """The classes of options in the signature of a command."""
     hints = get_type_hints(command, include_extras=True)
     return {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
 
 
 def options_by_parameter(command: Callable[..., int | None]) -> dict[str, Option]:
-    """The options of a command by the parameter that typer calls it with; `no_...` for one that turns another off."""
+    """The options of a command by parameter name; `no_...` for flags that turn an option off."""
     found = dict[str, Option]()
     for options in option_classes(command).values():
         for name, (_, about) in options_of(options).items():
@@ -35,7 +35,7 @@ def options_by_parameter(command: Callable[..., int | None]) -> dict[str, Option
 
 
 def typer_parameters(command: Callable[..., int | None]) -> list[Parameter]:
-    """The parameters of a command for typer: its arguments, and each option."""
+    """The typer parameters of a command: its arguments and its options."""
     hints, classes = get_type_hints(command, include_extras=True), option_classes(command)
     arguments = [p.replace(annotation=hints[p.name]) for p in signature(command).parameters.values()
                  if p.name not in classes]  # fmt: skip
@@ -68,14 +68,14 @@ def _typer_parameter(name: str, about: Option, default: Any) -> Parameter:
 
 
 def kinds_of_arguments(command: Callable[..., int | None]) -> dict[str, type]:
-    """The types of the arguments of a command, or of one of several; text but for paths."""
+    """The types of a command's arguments, or of their items; text except for paths."""
     hints, classes = get_type_hints(command), option_classes(command)
     return {name: Path if Path in (hint, *get_args(hint)) or list[Path] in get_args(hint) else str
             for name, hint in hints.items() if name not in {*classes, "return"}}  # fmt: skip
 
 
 def options_from(options: type, given: Mapping[str, Any]) -> Any:
-    """The options of a class from values of the command line by parameter. Raises UsageError for malformed texts."""
+    """Make options of a class from command-line values by parameter. Raises UsageError for malformed texts."""
     values = dict[str, Any]()
     for name, (_, about) in options_of(options).items():
         if (value := given.get(name)) is not None and value not in ((), []):

@@ -1,4 +1,4 @@
-"""Reports of commands on standard output, with the progress before them."""
+"""Output of a command's report, after its progress."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def print_report(
     verbose: bool = False,
     quiet: bool = False,
 ) -> None:
-    """Print the report of a command in the format of standard output, and in other formats."""
+    """Print a report to standard output in the chosen format, and write the other formats."""
     from ..report.terminal import Terminal  # noqa: PLC0415 - imports rich
 
     with full_disk_behind_standard_output():
@@ -70,12 +70,12 @@ def print_report(
 
 @contextmanager
 def shown_progress(terminal: Terminal) -> Generator[Callable[[str], None]]:
-    """Show the progress of a command; if it is interrupted, say where, and what became of the output files."""
+    """Show the progress of a command; if interrupted, report the phase and what was written."""
     try:
         with terminal.progress() as progress:
             yield progress
     except KeyboardInterrupt as e:
-        if type(e) is KeyboardInterrupt:  # a time limit raises others
+        if type(e) is KeyboardInterrupt:  # time limits raise subclasses
             *_, outcome = ("nothing was written", *getattr(e, "__notes__", ()))
             terminal.last_line(f"interrupted while {terminal.phase.name}; {outcome}")
         raise
@@ -83,7 +83,7 @@ def shown_progress(terminal: Terminal) -> Generator[Callable[[str], None]]:
 
 @contextmanager
 def full_disk_behind_standard_output(outcome: str = "the output files are written") -> Generator[None]:
-    """Raise PassesError if standard output is a file on a full disk; its message ends with `outcome`."""
+    """Raise PassesError, with a message that ends in `outcome`, if standard output is on a full disk."""
     try:
         yield
     except OSError as e:
@@ -94,6 +94,6 @@ def full_disk_behind_standard_output(outcome: str = "the output files are writte
 
 
 def echo_json(json: str | Path | None, report: JsonReport) -> None:
-    """Print a report as JSON if `json` is standard output."""
+    """Print a report as JSON if `json` is `-`."""
     if json == STANDARD_OUTPUT:
         typer.echo(report.to_json())

@@ -19,32 +19,32 @@ from ..options import PIPELINES_FILE, WORDS, Option, require
 
 OWN_FILE, PROJECT_FILE = "passwright.toml", "pyproject.toml"
 IGNORE = "--no-settings"
-TABLE = ("tool", "passwright")  # of the file of a project
+TABLE = ("tool", "passwright")  # in the file of a project
 NAMED = re.compile(r"passwright|\\[uU]|\0")
-"""The name of the table, an escape that may spell it, or a character of UTF-16: other files are not parsed."""
-MAX_BYTES = 1 << 20  # of a file of settings
-REPOSITORY = ".git"  # is in the root of one
+"""The table's name, an escape that may spell it, or a character of UTF-16: files without these are not parsed."""
+MAX_BYTES = 1 << 20  # of a settings file
+REPOSITORY = ".git"  # a folder in the root of a repository
 LIST_WORDS = "a list of strings"
 SPECS = frozenset({"pipeline", "enable"})
-"""Options whose texts name passes and pipelines."""
+"""Options whose values name passes and pipelines."""
 PIPELINE_FILE = re.compile(r"([^,:{}\s][^,:{}]*\.toml):[^,:{}]*")
-"""A pipeline in a file, among the names of passes."""
+"""A pipeline in a file, within a list of names of passes."""
 
 
 class SettingsFile(Struct, frozen=True):
-    """A file of settings: its name as seen from the current folder, and its table."""
+    """A settings file: its path relative to the current folder, and its table."""
 
     path: Path
     table: Mapping[str, Any]
 
     def place(self, command: str, key: str) -> str:
-        """The file, and a key of the table of a command, or of the whole with an empty one."""
+        """Name the file and a key in the table of a command; an empty `key` names the whole table."""
         table = ".".join([*(TABLE if self.path.name == PROJECT_FILE else ()), *([command] if command else [])])
         return f"{self.path}: [{table}] {key}" if table else f"{self.path}: {key}"
 
 
 def find_settings() -> SettingsFile | None:
-    """The settings of the nearest folder upwards that has some, up to the root of the repository.
+    """Find the settings in the nearest parent folder that has some, up to the root of the repository.
 
     Raises UsageError for a file that cannot be read.
     """
@@ -59,7 +59,7 @@ def find_settings() -> SettingsFile | None:
 
 
 def _read(path: Path) -> SettingsFile | None:
-    """The settings of a file, None if it has none. A project's file that does not name the table is not parsed."""
+    """Read the settings of a file; None if it has none. A project file that does not name the table is not parsed."""
     is_own = path.name == OWN_FILE
     try:
         text = read_text(path, MAX_BYTES)
@@ -87,17 +87,17 @@ def _tables(path: Path, text: str) -> dict[str, Any]:
 
 
 def key_of(p: Any) -> str:
-    """The name of an option in a file: without the dashes before it."""
+    """The name of an option in a file, without leading dashes."""
     return max(p.opts, key=len).lstrip("-")
 
 
 def checked_settings(
     file: SettingsFile, heading: str, table: Mapping[str, Any], owner: Any, ctx: Any
 ) -> dict[str, Any]:
-    """The values of a table of options of the command `owner`, by parameter.
+    """Validate a table of options of the command `owner`, and return the values by parameter.
 
-    `heading` is the name of the command if the table is for it alone. Raises UsageError for unknown keys and for values
-    of another type.
+    `heading` is the name of the command if the table is only for it. Raises UsageError for unknown keys and for values
+    of the wrong type.
     """
     known = {key_of(p): p for p in owner.params if p.param_type_name == "option"}
     settable = {key: p for key, p in known.items() if p.name in owner.options and is_settable(owner.options[p.name])}
@@ -116,7 +116,7 @@ def checked_settings(
 
 
 def _reason_why_not(key: str, known: Collection[str], settable: Collection[str], shared: bool, ctx: Any) -> str:
-    """Why a key sets nothing; with the tables that it may be in, for one that is `shared` by commands."""
+    """Explain why a key has no effect; for a `shared` table, name the tables that it may be in."""
     from ...core.support.suggestions import did_you_mean  # noqa: PLC0415 - used seldom
 
     if key in known:
@@ -133,12 +133,12 @@ def _reason_why_not(key: str, known: Collection[str], settable: Collection[str],
 
 
 def is_settable(about: Option) -> bool:
-    """Whether an option may be a setting: those with paths that are written are for the command line alone."""
+    """Whether an option may be a setting; options that name output files may not."""
     return not about.is_typed and (about.kind is not Path or about.reads)
 
 
 def _typed_value(place: str, about: Option, value: Any) -> Any:
-    """The value of a setting; a list if there may be several. Raises UsageError for another type."""
+    """The value of a setting; a list if the option is repeatable. Raises UsageError for the wrong type."""
     if about.repeated:
         values = cast("list[Any]", value if isinstance(value, list) else [value])
         require(all(isinstance(v, str) for v in values), f"{place} must be {LIST_WORDS}")
@@ -149,7 +149,7 @@ def _typed_value(place: str, about: Option, value: Any) -> Any:
 
 
 def moved_paths(name: str, about: Option, value: Any, folder: Path) -> Any:
-    """The value of an option, with paths as seen from the current folder instead of the folder of the file."""
+    """The value of an option, with paths relative to the current folder instead of the file's folder."""
     if isinstance(value, list):
         return [moved_paths(name, about, v, folder) for v in cast("list[Any]", value)]
     if about.reads:
@@ -160,7 +160,7 @@ def moved_paths(name: str, about: Option, value: Any, folder: Path) -> Any:
 
 
 def may_run_code(name: str, about: Option, value: Any) -> bool:
-    """Whether the value of an option may execute code other than passes that are installed."""
+    """Whether the value of an option may run code other than installed passes."""
     if isinstance(value, list):
         return any(may_run_code(name, about, v) for v in cast("list[Any]", value))
     if (about.runs_code and (name != "ep" or "{" in value)) or ".py" in str(value):
@@ -169,7 +169,7 @@ def may_run_code(name: str, about: Option, value: Any) -> bool:
 
 
 def _spec_may_run_code(text: str) -> bool:
-    """Whether pipelines and passes may name code by a colon, as `onnxscript:rules:RULES`, themselves or in a file."""
+    """Whether a list of passes may name code, such as `onnxscript:rules:RULES`, itself or in a file of pipelines."""
     files = [Path(m[1]) for m in PIPELINE_FILE.finditer(text)]
     others = PIPELINE_FILE.sub("", text)
     if ":" in others:
@@ -180,7 +180,7 @@ def _spec_may_run_code(text: str) -> bool:
 
 
 def _texts_in(file: Path) -> list[str]:
-    """All texts in a file of pipelines; a colon for one that cannot be read."""
+    """All strings in a file of pipelines; a colon for a file that cannot be read."""
     try:
         return list(all_texts(_tables(file, read_text(file, MAX_BYTES))))
     except (OSError, UnicodeDecodeError):
@@ -188,7 +188,7 @@ def _texts_in(file: Path) -> list[str]:
 
 
 def all_texts(value: Any) -> Iterator[str]:
-    """The texts in data of JSON or TOML, at any depth, without the names of fields."""
+    """All strings in JSON or TOML data, at any depth, without the keys."""
     if isinstance(value, dict | list):
         given = cast("Any", value)
         for inner in given.values() if isinstance(value, dict) else given:
@@ -198,5 +198,5 @@ def all_texts(value: Any) -> Iterator[str]:
 
 
 def toml_value(value: Any) -> str:
-    """A value as TOML, of which texts and lists of JSON are a part."""
+    """A value as TOML; JSON's strings and lists are valid TOML."""
     return str(value) if isinstance(value, float) else json_text(value, indent=None, default=str)

@@ -16,16 +16,16 @@ from ...core.support.supervision import END, tell
 from .exit_codes import BAD_INPUT
 
 TERMINATED, INTERRUPTED = 128 + signal.SIGTERM, 128 + signal.SIGINT
-REPEAT_AFTER = 0.05  # seconds in which the finalization of an object ends
+REPEAT_AFTER = 0.05  # seconds; the finalization of an object ends within them
 
 
 @contextmanager
 def unwind_on_sigterm() -> Generator[None]:
-    """Let SIGTERM unwind the stack as Ctrl-C does, so that processes end and temporary folders are removed.
+    """Make SIGTERM unwind the stack like Ctrl-C, so that processes end and temporary folders are removed.
 
-    Either counts once, as a terminal sends it to this process and to its supervisor, which passes it on, and kills this
-    process if it does not end. An interruption of the finalization of an object, which Python ignores, is repeated once
-    that is over.
+    A repeated signal counts once: a terminal sends it both to this process and to its supervisor, which passes it on
+    and kills this process if it does not end. Python ignores an interruption while an object is finalized; it is then
+    repeated once.
     """
     terminated, interrupted, report = Event(), Event(), sys.unraisablehook
 
@@ -55,9 +55,9 @@ def unwind_on_sigterm() -> Generator[None]:
 
 
 def exit_on_bus_error() -> None:
-    """Let the process end with one line where a mapped file is read beyond its end, as another process cut it.
+    """Make the process exit with one line if another process truncates a mapped file while it is read.
 
-    A handler of Python's would not be called, as it is called between instructions, and the one that reads never ends.
+    A Python handler would never be called: Python calls handlers between instructions, and the faulting one never ends.
     """
     if hasattr(signal, "SIGBUS"):
         ctypes.CDLL(None).signal(signal.SIGBUS, _exit_with_line)
@@ -65,7 +65,7 @@ def exit_on_bus_error() -> None:
 
 @ctypes.CFUNCTYPE(None, ctypes.c_int)
 def _exit_with_line(_: int) -> None:
-    os.write(2, b"error: a file of the model was cut while it was in use\n")
+    os.write(2, b"error: a file of the model was truncated while it was in use\n")
     tell(END, "")
     os._exit(BAD_INPUT)
 
@@ -73,6 +73,6 @@ def _exit_with_line(_: int) -> None:
 def _interrupt(number: signal.Signals) -> None:
     sleep(REPEAT_AFTER)
     if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(main_thread().ident or 0, number)  # ends a wait of that thread, too
+        signal.pthread_kill(main_thread().ident or 0, number)  # also interrupts a wait of that thread
     else:
         interrupt_main(number)

@@ -15,18 +15,18 @@ STANDARD_OUTPUT = Path("-")
 
 
 def prepare_standard_streams() -> None:
-    """Let standard streams show any text, and none of them be another file.
+    """Make standard streams accept any text, and keep their descriptors from being reused.
 
-    A descriptor that is closed would be given to the next file that is opened, such as a model. Characters that the
-    encoding of a stream lacks become escapes.
+    A closed descriptor would be assigned to the next opened file, such as a model. Characters that a stream's encoding
+    lacks are written as escapes.
     """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # becomes the lowest descriptor that is free
-    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - to the end
-    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - to the end
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - open until the process ends
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - open until the process ends
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -35,13 +35,13 @@ def prepare_standard_streams() -> None:
 
 
 def discard_standard_output() -> None:
-    """Discard the buffered and all later text of standard output, which may be on a full disk."""
+    """Discard buffered and later standard output, for example when its disk is full."""
     with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - no path
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 class PrintableFormatter(logging.Formatter):
-    """A format of log messages in one line each."""
+    """A formatter that writes each log message as one line."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - of the base class
         """The message, printable."""

@@ -1,1 +1,1 @@
-"""The commands of `passes`: each takes options, calls a function, and shows its report."""
+"""The commands of `passes`; each takes options, calls a function, and shows its report."""

@@ -1,4 +1,4 @@
-"""Commands that are done to many models, and the worker process that does them."""
+"""Commands that `passes batch` can run on models, and the worker process that runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`passes advise`: what the techniques of a checklist give for a model on this machine, and what to type."""
+"""`passes advise`: the techniques that pay off for a model on this machine, and the commands for them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ..tune.tune_options import AdviseOptions
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or data; 2 usage error; 4 the original fails on all inputs."""
 EXAMPLES = {
-    "passes advise model.onnx": "in a minute",
-    "passes advise model.onnx --data inputs.npz --labelled labelled.npz": "with the accuracy of quantized models",
+    "passes advise model.onnx": "takes a minute",
+    "passes advise model.onnx --data inputs.npz --labelled labelled.npz": "also measures their accuracy",
 }
 
 

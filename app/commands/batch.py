@@ -1,4 +1,4 @@
-"""`passes batch`: one command done to many models."""
+"""`passes batch`: one command run on many models."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class BatchOptions(ReportOptions):
 def batch(ctx: typer.Context, options: BatchOptions, sources: Names = None) -> int:
     """Run a command over many models, each in one of several processes, and write a table and a page of the results.
 
-    A model that crashes or takes too long is tried once more, and costs no other its result.
+    A model that crashes or takes too long is tried once more, and does not affect other models.
     """
     do, folder = options.do, options.output_dir
     require(do in ACTIONS, f"--do {do}: choose from {', '.join(ACTIONS)}")

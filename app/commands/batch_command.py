@@ -1,4 +1,4 @@
-"""Options of `passes batch`, which also takes the options of the command that it does to each model."""
+"""Options of `passes batch`, which also accepts the options of the command that it runs."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ..options import require
 from .actions import ACTIONS, DEFAULT
 
 DO = "--do"
-ARGUMENTS = f"{__name__}.arguments"  # for the command that is done, in the data of a context
-CHOSEN = f"{__name__}.chosen"  # the name of that command, if there is a choice of one, in the same data
+ARGUMENTS = f"{__name__}.arguments"  # key of the arguments for that command in the data of a context
+CHOSEN = f"{__name__}.chosen"  # key of the name of that command, if it was chosen, in the same data
 NO_VERIFY = "no_verify"
-"""An option that no setting may set, but a batch."""
+"""An option that only a batch may set, not a settings file."""
 REFUSED = "dry_run"
 
 
 class BatchCommand(Command):
-    """`passes batch`, whose context has the arguments for the command that it does."""
+    """`passes batch`; its context holds the arguments for the command that it runs."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments without those for the command that is done, which are left to it."""
+        """Parse the arguments except those for the command to run, which are kept for it."""
         chosen = _chosen(args)
         if (name := chosen or DEFAULT) not in ACTIONS:
             return super().parse_args(ctx, args)
@@ -43,7 +43,7 @@ class BatchCommand(Command):
         return super().parse_args(ctx, kept)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options, then the options of the command that is done, if there is a choice of one."""
+        """Write the options, then those of the command to run, if it was chosen."""
         super().format_options(ctx, formatter)
         if (name := ctx.meta.get(CHOSEN)) is not None:
             rows = [help_row(p, ctx) for p in action_options(name).values()]
@@ -51,7 +51,7 @@ class BatchCommand(Command):
 
 
 def _chosen(args: Sequence[str]) -> str | None:
-    """The name of the command that arguments choose, None without a choice."""
+    """The name of the command that the arguments choose; None if they choose none."""
     name = None
     for argument, following in zip(args, (*args[1:], ""), strict=False):
         if argument == "--":
@@ -62,7 +62,7 @@ def _chosen(args: Sequence[str]) -> str | None:
 
 
 def _split(args: Sequence[str], own: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The arguments without those for `others`, and these: options with their values."""
+    """Split the arguments into those for `own` options and those for `others`, each with its values."""
     kept, given, rest = list[str](), list[str](), iter(args)
     for argument in rest:
         option, is_joined, _ = argument.partition("=")
@@ -78,12 +78,12 @@ def _split(args: Sequence[str], own: Mapping[str, Any], others: Mapping[str, Any
 
 @cache
 def action_command(name: str) -> Any:
-    """The command of that name."""
+    """The command with that name."""
     return load_command(name, COMMANDS[name])
 
 
 def action_options(name: str) -> dict[str, Any]:
-    """The options of the command that is done, by name without dashes, as far as a batch takes them."""
+    """The options of the command to run that a batch accepts, by name without dashes."""
     command = action_command(name)
     own = {f.name for f in fields(ACTIONS[name].options)} - {REFUSED}
     taken = {n for n, about in command.options.items() if n == NO_VERIFY or (n in own and is_settable(about))}
@@ -92,21 +92,21 @@ def action_options(name: str) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class ActionOptions:
-    """The options of the command that is done, from the arguments of a context and settings."""
+    """The options of the command to run, from the arguments of a context and from settings."""
 
     ctx: Any
     name: str
     _known: dict[tuple[str, ...], Any] = field(default_factory=dict[tuple[str, ...], Any], init=False)
 
     def of(self, job: ModelJob) -> Any:
-        """The options for a job, with the options in its row of a table. Raises UsageError, and typer.BadParameter."""
+        """The options for a job, including those in its row of a table. Raises UsageError and typer.BadParameter."""
         options = self.with_arguments(job.arguments, job.place)
         is_lacking = ACTIONS[self.name].other and job.other is None and not (options.engine or options.settings)
         require(not is_lacking, f"{job.place or job.model}: nothing to compare with: give --other DIR, or --engine")
         return options
 
     def with_arguments(self, arguments: tuple[str, ...] = (), place: str = "") -> Any:
-        """The options with further arguments, which stand at a place in a table."""
+        """The options with further arguments, which come from `place` in a table."""
         if arguments not in self._known:
             self._known[arguments] = self._parse(arguments, place)
         return self._known[arguments]

@@ -1,4 +1,4 @@
-"""`passes bisect`: search for wrong changes."""
+"""`passes bisect`: the search for wrong changes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class OptionalLevelCommand(Command):
     """A command whose option --ort may have no value, which typer does not support."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments with the default level inserted."""
+        """Parse the arguments after inserting the default level."""
         return super().parse_args(ctx, with_default_level(args))
 
 
@@ -48,7 +48,7 @@ COMMAND_CLASS = OptionalLevelCommand
 
 
 def with_default_level(args: list[str]) -> list[str]:
-    """The arguments with `all` for a missing level."""
+    """Insert `all` for a missing level."""
     if "--ort" not in args:
         return args
     from ...core.ort.sessions import LEVELS  # noqa: PLC0415 - imports onnx
@@ -62,7 +62,7 @@ OF_PASSES = (
     "pipeline", "plugin", "enable", "opset", "exact", "keep_functions", "only", "skip", "outputs",
     "cut_inputs", "drop_unused_inputs", "freeze_initializers", "repro",
 )  # fmt: skip
-"""The options of passes, which the other searches have not."""
+"""The options of passes, which apply only to the search for wrong changes."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ def check(
         list[str] | None,
         typer.Argument(
             metavar="NAME",
-            help="Python files with rules, and names of rules and passes in them (or of all, without files).",
+            help="Python files with rules, and names of rules and passes in them; without files, of all known ones.",
             autocompletion=complete_names(PASSES, RULES),
         ),
     ] = None,

@@ -1,4 +1,4 @@
-"""`passes compare`: outputs of several optimizers, compared."""
+"""`passes compare`: comparison of the results of several optimizers."""
 
 from __future__ import annotations
 

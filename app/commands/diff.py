@@ -17,8 +17,8 @@ from ..diff.diff_options import DiffOptions
 from ..options import FormatOptions, option, require
 
 DIFFERENT, BAD_INPUT = 1, USAGE
-EXIT_CODES = """Exit codes, as of diff: 0 no differences, or no figure of a report is worse; 1 differences; 2 bad file
-or usage error; 3 a figure of a report is worse."""
+EXIT_CODES = """Exit codes: 0 no differences, or no figure of a report is worse; 1 differences; 2 bad file or usage
+error; 3 a figure of a report is worse."""
 EXAMPLES = {
     "passes diff model.onnx small.onnx": "lists the changes that any tool made",
     "passes diff base.json new.json": "compares two reports of --json: exits with 3 if a figure is worse",
@@ -27,7 +27,7 @@ EXAMPLES = {
 
 @dataclass(frozen=True, kw_only=True)
 class DiffDisplayOptions(FormatOptions):
-    """Formats, and the length of lists."""
+    """The formats and the length of lists."""
 
     limit: int = option(12, "Show at most N lines of each region and N names in each list.", "N", least=1, is_own=True)
 
@@ -45,7 +45,7 @@ def diff(
 ) -> int:
     """List the nodes that were removed, added, replaced or changed; nodes that compute the same are matched.
 
-    Of two reports, list the sizes, times and verdicts that are better or worse, times beyond their intervals.
+    For two reports, list the sizes, times and verdicts that are better or worse; times only beyond their intervals.
     """
     outputs = Outputs.parse(shown.format, options.json)
     outputs.require_distinct((original, other, outputs.json, path_of(options.html)))

@@ -1,4 +1,4 @@
-"""`passes explain`: the reasons for which a rule fires or does not."""
+"""`passes explain`: the reasons why a rule applies or does not."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def explain(
     from ..explain.document import describe  # noqa: PLC0415 - imports onnx and numpy
     from ..explain.explain import explain_model  # noqa: PLC0415 - imports onnx and numpy
 
-    if name.endswith(".onnx") and model.suffix != ".onnx":  # as in other commands
+    if name.endswith(".onnx") and model.suffix != ".onnx":  # as for other commands
         name, model = str(model), Path(name)
     report_on(options, lambda o: explain_model(model, name, o), partial(describe, limit=options.limit))

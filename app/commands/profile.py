@@ -1,4 +1,4 @@
-"""`passes profile`: time by node, before and after optimization."""
+"""`passes profile`: the time of each node, before and after optimization."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLES = {
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileDisplayOptions:
-    """The length of the list that is printed."""
+    """The length of the printed list."""
 
     limit: int = option(15, "List at most N nodes of each model.", "N", least=0, is_own=True)
 

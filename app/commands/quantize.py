@@ -1,4 +1,4 @@
-"""`passes quantize`: compress a model within a budget of accuracy."""
+"""`passes quantize`: compression of a model within an accuracy budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`passes run`: optimize, verify, write."""
+"""`passes run`: optimization, verification and writing of models."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Files = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class RunDisplayOptions(FormatOptions):
-    """Options of the command line alone: many models, and what is printed."""
+    """Options for the command line only: several models, and the output."""
 
     output_dir: Path | None = output_option(None, "Where to write the results of several models.", "DIR", kind=Path)
     resume: bool = output_option(
@@ -89,7 +89,7 @@ DEFAULT_LIMIT = 20  # changes of a dry run
 def run(options: RunOptions, shown: RunDisplayOptions, files: Files = None) -> int:
     """Optimize models, verify them against the originals, and write them.
 
-    A wrong change is found, named and left out.
+    A wrong change is found, reported and skipped.
     """
     if shown.replay is not None:
         require(not files, "--replay takes no model: its file contains one")
@@ -99,7 +99,7 @@ def run(options: RunOptions, shown: RunDisplayOptions, files: Files = None) -> i
         raise UsageError("missing argument 'FILE'")
     _require_consistent(options, shown)
     is_planned = options.dry_run or shown.check
-    if is_planned:  # nothing is written, wherever it would be
+    if is_planned:  # nothing is written, whatever the output path
         files = files[:1] if len(files) == 2 and not files[1].exists() and not is_pattern(files[1]) else files
         options, shown = replace(options, output=None, in_place=False), replace(shown, output_dir=None, resume=False)
     output = path_of(options.output)
@@ -133,7 +133,7 @@ def run(options: RunOptions, shown: RunDisplayOptions, files: Files = None) -> i
     require(is_raced_alone, "--check-speed runs one model at a time: leave out --jobs")
     from ..models.driver import Driver, new_pool, open_journal  # noqa: PLC0415 - imports onnx and numpy
     from ..models.results import ResultFiles  # noqa: PLC0415 - as above
-    from .actions import ACTIONS, WORKER  # noqa: PLC0415 - for many models alone
+    from .actions import ACTIONS, WORKER  # noqa: PLC0415 - only for several models
 
     folder = shown.output_dir
     result_files = ResultFiles.of(jobs, folder, outputs.json)
@@ -146,7 +146,7 @@ def run(options: RunOptions, shown: RunDisplayOptions, files: Files = None) -> i
 
 
 def _require_consistent(options: RunOptions, shown: RunDisplayOptions) -> None:
-    """Raise UsageError for options that are mutually exclusive, or need others."""
+    """Raise UsageError for options that are mutually exclusive or lack a required option."""
     places = {"-o": options.output, "--output-dir": shown.output_dir, "--in-place": options.in_place}
     given = [name for name, place in places.items() if place]
     require(len(given) < 2, f"{' and '.join(given)} are mutually exclusive")
@@ -163,7 +163,7 @@ def _require_consistent(options: RunOptions, shown: RunDisplayOptions) -> None:
 
 
 def _replay(file: Path, options: RunOptions, shown: RunDisplayOptions) -> int:
-    """Repeat a recorded run, and say whether its outcome is the same."""
+    """Repeat a recorded run, and report whether its outcome is the same."""
     from ..cli.report_output import print_report, shown_progress  # noqa: PLC0415 - imports rich
     from ..models.display import Display  # noqa: PLC0415 - as above
     from ..models.replay import PLACES, replay_with  # noqa: PLC0415 - imports onnx
@@ -173,7 +173,7 @@ def _replay(file: Path, options: RunOptions, shown: RunDisplayOptions) -> int:
     refused = next((name for name, value in given.items() if value), "")
     require(not refused, f"{refused} cannot be combined with --replay, which repeats one recorded run")
     chosen = options.chosen.keys() - set(PLACES)
-    require(not chosen, f"{file} says --{', --'.join(sorted(chosen)).replace('_', '-')}: leave it out")
+    require(not chosen, f"{file} sets --{', --'.join(sorted(chosen)).replace('_', '-')}: leave it out")
     outputs = Outputs.parse(shown.format, options.json)
     json = None if outputs.json == STANDARD_OUTPUT else outputs.json
     display = Display(outputs, shown.verbose, shown.quiet, end="not written: give -o FILE to keep it")
@@ -193,7 +193,7 @@ def _replay(file: Path, options: RunOptions, shown: RunDisplayOptions) -> int:
 
 
 def with_tuned_settings(run_options: RunOptions, file: Path) -> RunOptions:
-    """The options with the pipeline, rules and opset of a file. Raises UsageError if they are given as well."""
+    """The options with the pipeline, rules and opset of a file. Raises UsageError if they are also given as options."""
     from ..measure.tuned_settings import read_tuned_settings  # noqa: PLC0415 - imports onnx
 
     recipe = read_tuned_settings(file).recipe
@@ -206,7 +206,7 @@ def with_tuned_settings(run_options: RunOptions, file: Path) -> RunOptions:
 def named_jobs(
     files: Sequence[Path], output: Path | None, output_dir: Path | None, *, in_place: bool, is_planned: bool
 ) -> list[ModelJob]:
-    """The models to run, and the places of the results. Raises UsageError."""
+    """The models to run and the paths of their results. Raises UsageError."""
     is_standard_input = is_planned and len(files) == 1 and files[0] == STREAM
     if is_standard_input or not (output_dir or in_place or is_planned):
         return [single_job(files, output)]
@@ -214,7 +214,7 @@ def named_jobs(
 
 
 def end_without_output(*, check: bool, in_place: bool, dry_run: bool) -> str:
-    """The last line about a model that is not written."""
+    """The last line for a model that is not written."""
     if check or dry_run:
         return f"nothing written: this was a {'check' if check else 'dry run'}"
-    return "left as it is" if in_place else "not written: give -o FILE to keep it"
+    return "unchanged" if in_place else "not written: give -o FILE to keep it"

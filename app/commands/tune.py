@@ -1,4 +1,4 @@
-"""`passes tune`: search for the fastest right way to run a model on this machine."""
+"""`passes tune`: search for the fastest settings that give correct results on this machine."""
 
 from __future__ import annotations
 

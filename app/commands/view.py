@@ -1,4 +1,4 @@
-"""`passes view`: a model in Netron, an independent viewer."""
+"""`passes view`: display of a model in Netron, an independent viewer."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def view(model: Model, options: ViewOptions) -> None:
         netron: Any = importlib.import_module("netron")
     except ImportError as e:
         raise UsageError("this needs Netron: pip install netron") from e
-    logging.getLogger("netron").setLevel(logging.WARNING)  # it reports its address, too
+    logging.getLogger("netron").setLevel(logging.WARNING)  # it would also report its address
     port = options.port
     try:
         host, chosen = netron.start(str(model), port, browse=not options.no_browser)
     except (OSError, ValueError) as e:
         raise ModelError(f"{model} cannot be served{f' at port {port}' if port else ''}: {e}") from e
     try:
-        typer.echo(printable(f"{model} at http://{host}:{chosen}; Ctrl-C ends this"))
+        typer.echo(printable(f"{model} at http://{host}:{chosen}; press Ctrl-C to stop"))
         netron.wait()
     finally:
         netron.stop()

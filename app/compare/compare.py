@@ -1,4 +1,4 @@
-"""`compare`: a model and the results of optimizers for it, verified and measured."""
+"""`compare`: verification and measurement of a model and of other optimizers' results for it."""
 
 from __future__ import annotations
 
@@ -46,14 +46,15 @@ BASELINE_ROW = 1  # index of the original under ORT ALL
 def compare_model(model: ModelLike, options: CompareOptions) -> ComparisonReport:
     """Compare a model file with the results of passwright, onnxruntime and the optimizers `tools` for it.
 
-    `pipeline`, `plugin`, `only`, `skip`, `enable` and `inputs` are as for `optimize`; the `shape` of inputs and sizes
-    of symbols (`dim`) apply to verification and measurement, and change no model. Each model has a row for each other
-    `engine`, as openvino or openvino:bf16. `tools`: ort, onnxsim, onnxslim,
-    onnxoptimizer, onnxscript; None for those installed. `json`: a file for the report as JSON, `html` for a
-    page; `keep`: a folder for the optimized files. A tool that fails or is wrong has a row with the reason; if the
-    original cannot be run, nothing is verified, and the rest is measured all the same.
+    `pipeline`, `plugin`, `only`, `skip`, `enable` and `inputs` mean the same as for `optimize`. The `shape` of inputs
+    and sizes of symbols (`dim`) apply to verification and measurement, and do not change the model. `tools` are ort,
+    onnxsim, onnxslim, onnxoptimizer and onnxscript; None selects those installed. Each model has a further row for each
+    other `engine`, such as openvino or openvino:bf16. `json` is a file for the report as JSON, `html` one for a page,
+    and `keep` a folder for the optimized files.
 
-    Raises ModelError for an unusable model or input, UsageError for optimizers that are not installed.
+    A tool that fails or is wrong has a row with the reason. If the original cannot be run, nothing is verified, but
+    other figures are still measured. Raises ModelError for an unusable model or input, and UsageError for optimizers
+    that are not installed.
 
     Examples:
         >>> report = compare("model.onnx", tools=(), batch=(1,), min_time=0.01, threads=1)
@@ -65,7 +66,7 @@ def compare_model(model: ModelLike, options: CompareOptions) -> ComparisonReport
 
 
 def _compare(source: ModelSource, options: CompareOptions) -> ComparisonReport:
-    """As `compare_model`, of a file."""
+    """Like `compare_model`, for a file."""
     timer, (online, *others) = PhaseTimer(phase_callback(options.progress)), session_configs_of(options)
     offline = replace(online, optimization_level=DISABLE_ALL, disabled_optimizers=())
     path = source.files[0]
@@ -166,7 +167,7 @@ compare = with_keywords(CompareOptions, "compare")(compare_model)
 def session_configs_of(options: CompareOptions) -> list[SessionConfig]:
     """The session of the online rows, and the sessions of other engines.
 
-    Raises UsageError for an unusable engine, provider, or file of settings.
+    Raises UsageError for an unusable engine, provider or settings file.
     """
     engines = [text for text in options.engine if parse_engine(text).name != ONNXRUNTIME]
     online, *others = session_configs(options, [ONNXRUNTIME, *engines])
@@ -176,7 +177,7 @@ def session_configs_of(options: CompareOptions) -> list[SessionConfig]:
 
 
 def _require_writable(paths: OutputPaths, read: Sequence[Path], names: Iterable[str]) -> None:
-    """Raise ModelError unless all paths can be written, models of these `names` in the folder too."""
+    """Raise ModelError unless all paths can be written, including models with these `names` in the folder."""
     paths.require_distinct(read)
     if paths.repro_folder is not None and paths.repro_folder.is_dir():
         for name in names:
@@ -186,7 +187,7 @@ def _require_writable(paths: OutputPaths, read: Sequence[Path], names: Iterable[
 def _oracle(
     source: ModelSource, spec: VerificationSpec | None, failure: str, seed: int, timer: PhaseTimer
 ) -> tuple[OracleProcess | None, str]:
-    """The results of the original, and a description; None with the reason if there are none."""
+    """The results of the original, and a description; or None and the reason."""
     if spec is None:
         return None, f"nothing was verified: {failure}"
     try:
@@ -200,7 +201,7 @@ def _oracle(
 def _feeds(
     path: Path, given: Inputs | GivenSamples | None, options: CompareOptions, spec: VerificationSpec | None
 ) -> Feeds:
-    """The inputs to measure with; none, with the reason, if none can be made."""
+    """The inputs to measure with; empty, with the reason, if they cannot be generated."""
     try:
         return make_feeds(path, given, options.batch, spec.fixed_sizes if spec is not None else {}, options.seed)
     except (UnverifiableError, EvaluationError) as e:
@@ -210,7 +211,7 @@ def _feeds(
 def _bisect_options(
     inputs: Inputs | GivenSamples | None, shapes: Mapping[str, Sequence[int]], dims: Mapping[str, int], seed: int
 ) -> list[str]:
-    """Options for `passes bisect` to use the same inputs."""
+    """The options that make `passes bisect` use the same inputs."""
     given: Sequence[object] = inputs if isinstance(inputs, list | tuple) else [inputs]
     options = [word for name in given if isinstance(name, str | Path) for word in ("--inputs", str(name))]
     for name, shape in shapes.items():
@@ -221,7 +222,7 @@ def _bisect_options(
 
 
 def _copy_models(files: Sequence[Path], folder: Path) -> None:
-    """Copy models and their external data, which are the files with names that begin with theirs. Raises ModelError."""
+    """Copy models and their external data, whose file names begin with those of the models. Raises ModelError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:

@@ -70,14 +70,14 @@ class CompareOptions(
     keep: str | Path | None = report_option(None, "Keep the optimized files in this folder.", "FOLDER", kind=Path)
 
     def __post_init__(self) -> None:
-        """Raise UsageError for options that are mutually exclusive."""
+        """Raise UsageError for mutually exclusive options."""
         super().__post_init__()
         self.require_no_session(threads=self.threads, ep=self.ep != "cpu")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompareCommandOptions(CriterionOptions, CompareOptions):
-    """The options of `passes compare`, which compares tools for quantization as well."""
+    """The options of `passes compare`, which can also compare tools for quantization."""
 
     quantized: bool = option(
         False,
@@ -90,7 +90,7 @@ class CompareCommandOptions(CriterionOptions, CompareOptions):
     )
 
     def __post_init__(self) -> None:
-        """Raise UsageError for options of the other comparison."""
+        """Raise UsageError for options that do not apply to the chosen comparison."""
         super().__post_init__()
         unused, word = (OF_OPTIMIZERS, "not for") if self.quantized else (OF_QUANTIZERS, "for")
         given = {*self.chosen, *(name for name in ("settings", "keep") if getattr(self, name))}  # with places

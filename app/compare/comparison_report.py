@@ -22,12 +22,17 @@ ORIGINAL, OURS = "original", "passwright"  # values of `made_by`
 
 
 class ComparisonVerdict(Struct, frozen=True):
-    """The comparison of a row with the original: `wrong` is the difference in words, "" if it is within tolerance.
+    """The comparison of a row with the original.
 
-    `error` is the absolute difference with the largest share of the `allowed` one, None if nothing ran; `relative` is
-    that difference divided by the largest magnitude of the output, None for outputs other than floats. `excused`
-    elements differ where the original jumps. `edge_case`: NaN, or a size of 0, if the row is wrong only there;
-    `is_refused` if it does not run there. An engine is right within `limits` alone.
+    Attributes:
+        wrong: the difference in words; "" if it is within tolerance.
+        error: the absolute difference that takes the largest share of its allowed difference; None if nothing ran.
+        allowed: the difference that is allowed at that element.
+        relative: `error` divided by the largest magnitude of the output; None for outputs other than floats.
+        excused: the number of elements that differ at discontinuities of the original.
+        edge_case: NaN or a size of 0, if the row is wrong only there.
+        is_refused: the row does not run on the edge case.
+        limits: the verdict of an engine holds only within these limits.
     """
 
     wrong: str = ""
@@ -46,17 +51,20 @@ class ComparisonVerdict(Struct, frozen=True):
 
     @property
     def share(self) -> float | None:
-        """The error divided by the allowed error; None where none is allowed."""
+        """The error divided by the allowed error; None if no error is allowed."""
         return self.error / self.allowed if self.error is not None and self.allowed else None
 
 
 class Row(Struct, frozen=True):
     """The model of an optimizer, run with onnxruntime's own optimization (`online`) or without it.
 
-    `failure`: why there is no such model, or why it does not load or run. `seconds`: the time to make it, without
-    verification and imports. `stats` are of the file; `online_stats` of the model that onnxruntime runs after its
-    optimization. `ratios`: the latency divided by the original's under ORT ALL, by batch size. `advice`: how to
-    find the fault if onnxruntime is wrong.
+    Attributes:
+        failure: why there is no model, or why it does not load or run.
+        seconds: the time to make the model, without verification and imports.
+        stats: statistics of the file.
+        online_stats: statistics of the model that onnxruntime runs after its optimization.
+        ratios: the latency divided by that of the original under ORT ALL, by batch size.
+        advice: how to find the fault if onnxruntime is wrong.
     """
 
     made_by: str
@@ -83,16 +91,16 @@ class Row(Struct, frozen=True):
 
 
 def offline_online_pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row | None]]:
-    """Each model as written, and under ORT ALL if it was run so."""
+    """Yield each model as written, and the same model under ORT ALL if it was run."""
     online = {row.made_by: row for row in rows if row.online}
     return ((row, online.get(row.made_by)) for row in rows if not row.online)
 
 
 class OnlineOptimization(Struct, frozen=True):
-    """The effect of onnxruntime's own optimizer on a model as it loads.
+    """The effect of onnxruntime's own optimizer on a model while loading it.
 
-    `extra_creation_seconds`: the time it adds to the creation of a session. `latency_ratio`: the latency with ORT ALL
-    divided by that without.
+    `extra_creation_seconds` is the time that it adds to the creation of a session. `latency_ratio` is the latency with
+    ORT ALL divided by the latency without.
     """
 
     made_by: str
@@ -103,14 +111,14 @@ class OnlineOptimization(Struct, frozen=True):
 
 
 LAYOUT_DOMAINS = {"com.microsoft.nchwc": "NCHWc", "com.ms.internal.nhwc": "NHWC"}
-"""The domains of onnxruntime's operators that run in a layout of their own, with its name."""
+"""Domains of onnxruntime's operators with a layout of their own, and the name of the layout."""
 CONTRIB_DOMAIN = "com.microsoft"
 
 
 class OperatorCounts(Struct, frozen=True):
-    """How many ops of a type onnxruntime runs after its own optimization, of the original and of our result.
+    """The number of ops of one type that onnxruntime runs after its own optimization, for the original and our result.
 
-    `made_from_original`, `made_from_result`: how many of them it made as it loaded, beyond the nodes of the file.
+    `made_from_original` and `made_from_result` count those that onnxruntime made while loading.
     """
 
     op: str
@@ -126,7 +134,7 @@ class OperatorCounts(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """A short name: `BiasGelu` of onnxruntime, `NCHWc Conv` in its layout; with the domain where ONNX has one."""
+        """A short name: `BiasGelu` of onnxruntime, `NCHWc Conv` in its layout; with the domain if ONNX has it too."""
         domain, op_type = split_op_type(self.op)
         if domain in LAYOUT_DOMAINS:
             return f"{LAYOUT_DOMAINS[domain]} {op_type}"
@@ -134,9 +142,10 @@ class OperatorCounts(Struct, frozen=True):
 
 
 class EngineRow(Struct, frozen=True):
-    """The model of an optimizer in another `engine`: the verdict in words, its `precision`, and what was measured.
+    """The model of an optimizer in another `engine`: the verdict in words, its `precision`, and its measurements.
 
-    `failure`: why it does not load or run. `ratios`: the latency divided by the original's under ORT ALL, by batch.
+    `failure` says why it does not load or run. `ratios` is the latency divided by that of the original under ORT ALL,
+    by batch size.
     """
 
     made_by: str
@@ -156,12 +165,18 @@ class EngineRow(Struct, frozen=True):
 
 @dataclass(slots=True)
 class ComparisonReport:
-    """All rows, the original first, and the conditions of the comparison.
+    """All rows, starting with the original, and the conditions of the comparison.
 
-    `baseline` is the index of the original under ORT ALL in `rows`. `sizes`: of the symbolic dims except the batch.
-    `batches`: the sizes measured, ascending; `batch_note`: why others are missing. `verification` describes the oracle,
-    or why there is none. `skipped_tools`: optimizers that did not run, and why. `models_folder` has the files.
-    `session`: the settings of all sessions in words, if some are given. `engines` are the rows of other engines.
+    Attributes:
+        baseline: the index in `rows` of the original under ORT ALL.
+        sizes: the sizes of symbolic dims, except the batch.
+        batches: the measured batch sizes, ascending.
+        batch_note: why other batch sizes are missing.
+        verification: a description of the oracle, or why there is none.
+        skipped_tools: optimizers that did not run, with the reasons.
+        models_folder: the folder of the optimized files, if they were kept.
+        session: a description of the settings of all sessions, if any were chosen.
+        engines: the rows of other engines.
 
     Examples:
         >>> report = compare("model.onnx", tools=(), batch=(1,), min_time=0.01, threads=1)
@@ -197,9 +212,9 @@ class ComparisonReport:
 
     @property
     def online_operators(self) -> list[OperatorCounts]:
-        """The operators that onnxruntime makes of the original or our result, then others that differ in number.
+        """The operators that onnxruntime makes in the original or our result, then others whose numbers differ.
 
-        Empty if the ops that onnxruntime runs are not known.
+        Empty if the ops that onnxruntime runs are unknown.
         """
         rows = [self.row_of(name, online=True) for name in (ORIGINAL, OURS)]
         counts = [(r.stats.ops, r.online_stats.ops) for r in rows if r is not None and r.stats and r.online_stats]
@@ -220,14 +235,14 @@ class ComparisonReport:
         return sorted(relevant, key=lambda c: (not c.is_made, -max(c.original, c.result)))
 
     def wrong_under_ort_all(self, name: str) -> str:
-        """Those of the original and the model of an optimizer that ORT ALL breaks: their times are not comparable."""
+        """Name the original and an optimizer's model if ORT ALL breaks them, because their times are not comparable."""
         ours = self.row_of(name, online=True)
         wrong = [row.made_by for row in (self.rows[self.baseline], ours) if row is not None and row.is_unusable]
         return " and ".join(wrong)
 
     @property
     def columns(self) -> ResultRow:
-        """Its columns in tables: our result beside the original, both under ORT ALL."""
+        """The columns for tables: our result beside the original, both under ORT ALL."""
         columns: ResultRow = {"outcome": COMPARED if self.is_verified else UNVERIFIABLE}
         for when, made_by in (("before", ORIGINAL), ("after", OURS)):
             row = self.row_of(made_by, online=False)
@@ -265,10 +280,10 @@ FAILS, INVALID, OVER_BUDGET, SLOWER, FASTER, AS_FAST = (
 
 
 class QuantizedRow(Struct, frozen=True):
-    """A model: how it was made, in how many seconds, and its `bytes` with weights.
+    """A quantized model: its tool, the seconds to make it, and its `bytes` with weights.
 
-    `failure`: why there is none, or why it is not valid. `score` is that on the samples for report. `ratios`: the
-    latency divided by the latency of the original, by batch size, all under ORT ALL.
+    `failure` says why there is no model, or why it is not valid. `score` is the score on the report samples. `ratios`
+    is the latency divided by that of the original, by batch size, under ORT ALL.
     """
 
     label: str
@@ -284,7 +299,7 @@ class QuantizedRow(Struct, frozen=True):
 
 @dataclass(slots=True)
 class QuantizedComparison:
-    """All rows, the original first; `figure` names the figure of the scores, `skipped` says why tools did not run."""
+    """All rows, starting with the original; `figure` names the scores, `skipped` says why tools did not run."""
 
     source: str
     budget: str
@@ -300,15 +315,15 @@ class QuantizedComparison:
 
     @property
     def batches(self) -> list[int]:
-        """The sizes of batches that the original was measured with."""
+        """The batch sizes at which the original was measured."""
         measured = self.rows[0].measured
         return [] if measured is None else list(measured.latencies)
 
     @property
     def columns(self) -> ResultRow:
-        """Its columns in tables."""
+        """The columns for tables."""
         return {"outcome": COMPARED, "bytes_before": self.rows[0].bytes}
 
     def to_json(self) -> str:
-        """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
+        """The report as JSON text; times in seconds; infinite and NaN figures are null."""
         return json_text(to_builtins(self))

@@ -53,14 +53,14 @@ LEGEND = {
 def describe(
     report: ComparisonReport, run: Report | None = None, visualization: Visualization | None = None
 ) -> Document:
-    """Tables of all ways to run the model, and the conditions; with our own `run`, its sections of the page."""
+    """Describe all rows in tables, with the conditions; add the page sections of our own `run`."""
     rows = report.rows
     ours = [row for row in rows if row.made_by == OURS]
     tone = "bad" if not ours or any(row.is_unusable for row in ours) else "good" if report.is_verified else "open"
     legends = [
         "errors: relative to the largest magnitude of the output; in brackets, relative to the tolerance",
-        "time against: with its 95 % interval; inconclusive if the interval contains 1 and is wide",
-        "p99: of each set of processes, the lowest and the highest",
+        "time against: with its 95 % interval; inconclusive means that the interval is wide and contains 1",
+        "p99: the lowest and highest of the sets of processes",
     ]
     blocks: list[Block] = [
         Charts([*comparison_charts(report)], LEGEND),
@@ -109,7 +109,7 @@ def compare_tiles(report: ComparisonReport) -> Iterator[Tile]:
 
 
 def comparison_charts(report: ComparisonReport) -> Iterator[BarChart]:
-    """The charts that have bars."""
+    """Yield the charts that are not empty."""
     tones = [(row, row_tone(row, report)) for row in report.rows]
     for batch in report.batches:
         measured = [(r, tone, r.measured.latencies.get(batch)) for r, tone in tones if r.measured is not None]
@@ -141,7 +141,7 @@ def row_tone(row: Row, report: ComparisonReport) -> str:
 
 
 def headline(report: ComparisonReport) -> str:
-    """The gain by this optimizer, in a sentence."""
+    """The gain by passwright, in a sentence."""
     written, online = (report.row_of(OURS, online=o) for o in (False, True))
     original = report.rows[0].stats
     if written is None or online is None or written.stats is None or original is None:
@@ -200,7 +200,7 @@ def size_table(rows: Sequence[Row]) -> Table:
 
 
 def speed_table(report: ComparisonReport, batch: int) -> Table:
-    """Times of a call, and samples per second."""
+    """The time of a call, and samples per second."""
     cells = list[TableRow]()
     for online, title in ((False, "as written:"), (True, "then ORT ALL:")):
         cells.append(TableRow([title], "muted"))
@@ -214,7 +214,7 @@ def speed_table(report: ComparisonReport, batch: int) -> Table:
 
 
 def loading_table(rows: Sequence[Row]) -> Table:
-    """The time to create a session, and memory of a process that has run it."""
+    """The time to create a session, and the memory of a process after running it."""
     cells = [
         _row(written, *_loading_cells(written), *(_loading_cells(online) if online is not None else [""] * 3))
         for written, online in offline_online_pairs(rows)
@@ -236,7 +236,7 @@ def online_optimization_table(report: ComparisonReport) -> Table:
 
 
 def operator_lines(report: ComparisonReport) -> Iterator[str]:
-    """The numbers of ops that onnxruntime makes of the original and of our result, and of others that it runs."""
+    """Yield the numbers of ops that onnxruntime makes in the original and our result, and of others that it runs."""
     counts = report.online_operators
     made = [f"{c.name} {c.made_from_original} -> {c.made_from_result}" for c in counts if c.is_made]
     others = [f"{c.name} {c.original} -> {c.result}" for c in counts if not c.is_made]
@@ -247,7 +247,7 @@ def operator_lines(report: ComparisonReport) -> Iterator[str]:
 
 
 def failure_lines(rows: Sequence[Row]) -> Iterator[str]:
-    """The failures, each once after the labels of its rows, and advice."""
+    """Yield each failure once, with the labels of its rows, then advice."""
     labels: dict[str, list[str]] = {}
     for row in rows:
         if row.is_unusable:
@@ -278,7 +278,7 @@ def condition_lines(report: ComparisonReport) -> Iterator[str]:
 
 
 def verdict_word(row: Row) -> str:
-    """The verdict on a row in a word or two."""
+    """The verdict on a row in one or two words."""
     verdict = row.verdict
     if row.failure:
         return "fails"
@@ -293,12 +293,12 @@ def verdict_word(row: Row) -> str:
 
 
 def batch_text(batch: int) -> str:
-    """The samples of a call."""
+    """The number of samples in a call."""
     return "one sample" if batch == 1 else f"batch of {batch}"
 
 
 def call_cells(latency: Latency) -> list[str]:
-    """The median time of a call, the 99th percentiles of its sets of processes, and samples a second."""
+    """The median time of a call, the range of 99th percentiles of its process sets, and samples per second."""
     return [duration(latency.median), duration_range(latency.tails), compact(latency.throughput)]
 
 
@@ -308,7 +308,7 @@ def _row(row: Row, *cells: Cell) -> TableRow:
 
 
 def _verdict_cell(row: Row) -> Cell:
-    """The verdict and, below it, the largest error and its share of the allowed one."""
+    """The verdict and, below it, the largest error with its share of the tolerance."""
     verdict = row.verdict
     if verdict is None or verdict.relative is None or not _has_error(row):
         return verdict_word(row)

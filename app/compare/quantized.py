@@ -1,4 +1,4 @@
-"""`compare --quantized`: a model and the results of tools for quantization, measured on the same samples."""
+"""`compare --quantized`: a model and the results of quantization tools, measured on the same samples."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def compare_quantized(
 ) -> QuantizedComparison:
     """Quantize a model by each recipe of `tools` and by `passes quantize` with `options`, and compare the results.
 
-    `tools`: ort, onnxsim, nncf; None for those installed. Each recipe runs in a fresh process, for a limited time,
-    and calibrates with the same samples. A recipe that fails has a row with the reason. Raises the
-    errors of `quantize`, and UsageError for a tool that is unknown or not installed.
+    `tools` are ort, onnxsim and nncf; None selects those installed. Each recipe runs in a fresh process with a time
+    limit, and calibrates with the same samples. A recipe that fails has a row with the reason. Raises the errors of
+    `quantize`, and UsageError for a tool that is unknown or not installed.
     """
     timer, source = PhaseTimer(phase_callback(options.progress)), model_source(model, inline=True)
     labels, skipped = selected_quantizers(tools)
@@ -88,7 +88,7 @@ def compare_quantized(
 
 
 def selected_quantizers(names: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
-    """The labels of the recipes of tools, as `installed_tools` selects them, and why others are left out."""
+    """The labels of the recipes of tools, as `installed_tools` selects them, and why others were skipped."""
     chosen, skipped = installed_tools(names, list(dict.fromkeys(q.tool for q in QUANTIZERS.values())))
     return [label for label, q in QUANTIZERS.items() if q.tool in chosen], skipped
 
@@ -102,7 +102,7 @@ def written_samples(samples: Sequence[Feeds], folder: Path) -> list[str]:
 
 
 def run_quantizer(label: str, model: Path, samples: Sequence[str], folder: Path) -> tuple[QuantizedRow, Path]:
-    """The row of a recipe, not measured yet, and its file."""
+    """The row of a recipe before measurement, and its file."""
     file, reply = run_in_folder(label, model, folder, {"samples": list(samples)})
     failure = reply.get("failure", "").replace(f"{folder}/", "")
     row = QuantizedRow(
@@ -114,7 +114,7 @@ def run_quantizer(label: str, model: Path, samples: Sequence[str], folder: Path)
 def run_own(
     setup: QuantizationContext, options: QuantizationOptions, prepared_in: float, folder: Path
 ) -> tuple[QuantizedRow, Path]:
-    """The row of `passes quantize`, with the seconds of the preparation in its time, not measured yet, and its file."""
+    """The row of `passes quantize` before measurement, with its preparation time, and its file."""
     file, start = folder / "own.onnx", perf_counter()
     timer = PhaseTimer(phase_callback(options.progress))
     result, _ = quantize_prepared(setup, options, timer, folder, Journal())
@@ -126,7 +126,7 @@ def run_own(
 
 
 def with_score(row: QuantizedRow, file: Path, criterion: Criterion) -> QuantizedRow:
-    """The row with its size and score; one that is not valid or does not run has a failure."""
+    """The row with its size and score, or with a failure if the model is not valid or does not run."""
     if row.failure:
         return row
     try:

@@ -78,7 +78,7 @@ def comparison_tiles(report: QuantizedComparison, ours: QuantizedRow | None) -> 
 
 
 def front_chart(report: QuantizedComparison) -> Iterator[Chart]:
-    """Accuracy against latency of all rows that have both."""
+    """Accuracy against latency, for all rows that have both."""
     placed = [(row_tone(row), place) for row in report.rows if (place := _place(row)) is not None]
     if len(placed) > 1:
         curves = [Curve([p for t, p in placed if t == tone], tone) for tone in ("wrong", "plain", "baseline", "ours")]
@@ -106,7 +106,7 @@ def outcome_table(report: QuantizedComparison) -> Table:
 
 
 def speed_table(report: QuantizedComparison, batch: int) -> Table:
-    """Times of a call, and samples per second."""
+    """The time of a call, and samples per second."""
     rows = list[TableRow]()
     for row in report.rows:
         latency = row.measured.latencies.get(batch) if row.measured is not None else None
@@ -118,7 +118,7 @@ def speed_table(report: QuantizedComparison, batch: int) -> Table:
 
 
 def row_tone(row: QuantizedRow) -> str:
-    """The tone of a row: of our own, of the original, or whether another is usable."""
+    """The tone of a row: ours, the baseline, or whether it is usable."""
     if row.label in {ORIGINAL, OURS}:
         return "baseline" if row.label == ORIGINAL else "ours"
     return "plain" if row_is_usable(row) else "wrong"
@@ -130,7 +130,7 @@ def row_is_usable(row: QuantizedRow) -> bool:
 
 
 def _place(row: QuantizedRow) -> Point | None:
-    """The latency and the figure of a row that has both."""
+    """The latency and the figure of a row, if it has both."""
     ratio = 1.0 if row.label == ORIGINAL else next((r.ratio for r in row.ratios.values()), None)
     if ratio is None or row.failure or row.score is None or not isfinite(row.score.figure):
         return None

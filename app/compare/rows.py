@@ -1,4 +1,4 @@
-"""Verification and timing of the rows of a comparison, of onnxruntime and of other engines."""
+"""Verification and measurement of the rows of a comparison, in onnxruntime and other engines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .tool_runs import OptimizerOutput
 
 
 class EngineRuns(Struct, frozen=True):
-    """The verification of models in other engines, under their `configs`, beside the `original`."""
+    """Verification of models in other engines, with their `configs`, against the `original`."""
 
     configs: Sequence[SessionConfig]
     original: ModelSource
@@ -46,7 +46,7 @@ class EngineRuns(Struct, frozen=True):
     seed: int
 
     def rows(self, outputs: Sequence[OptimizerOutput]) -> Iterator[tuple[EngineRow, SessionConfig]]:
-        """A row for each model that was made, and each engine and precision."""
+        """Yield a row for each model that was made, engine and precision."""
         for output in outputs:
             for config in self.configs if not output.row.failure else ():
                 self.timer.progress(f"verifying {output.row.made_by} in {config.engine_name}")
@@ -80,7 +80,7 @@ def _words(verdict: ComparisonVerdict | None) -> str:
 def with_measurements(
     rows: Sequence[EngineRow], measured: Sequence[ModelMetrics], baseline: ModelMetrics | None
 ) -> list[EngineRow]:
-    """The rows with what was measured of each that has no failure, if anything was; ratios are to the `baseline`."""
+    """The rows with the measurements of those without failures; ratios are relative to the `baseline`."""
     left = iter(measured)
     return [row if row.failure else _with_metrics(row, next(left, None), baseline) for row in rows]
 
@@ -95,8 +95,8 @@ def _with_metrics(row: EngineRow, found: ModelMetrics | None, baseline: ModelMet
 class RowVerifier:
     """Compares the files of optimizers with the `original`, in a worker process, under `offline` and `online`.
 
-    Without an `oracle` there are no verdicts. Files that onnxruntime saves go to `folder` for a moment. `model`,
-    `bisect_options` and `models_folder`, where files are kept, are for the commands of advice.
+    Without an `oracle` there are no verdicts. Files that onnxruntime saves are kept in `folder` temporarily. `model`,
+    `bisect_options` and `models_folder`, the folder of kept files, are used in the commands of advice.
     """
 
     remote: RemoteBackend
@@ -112,7 +112,7 @@ class RowVerifier:
     _numbers: count[int] = field(default_factory=count, init=False)
 
     def rows(self, output: OptimizerOutput) -> list[Row]:
-        """The file without online optimization and, unless onnxruntime saved it, under ORT ALL.
+        """The row of the file without online optimization and, unless onnxruntime saved it, the row under ORT ALL.
 
         The rows of the original come first.
         """
@@ -138,7 +138,7 @@ class RowVerifier:
         return replace(row, failure=failure, verdict=verdict, online_stats=stats)
 
     def verify_file(self, file: Path, config: SessionConfig) -> tuple[str, ComparisonVerdict | None]:
-        """Why a file does not load under a config, if it does not, and else its verdict."""
+        """Verify a file under a config: return why it does not load, or "" and its verdict."""
         if self.oracle is None:
             try:
                 self.remote(file, config=config)
@@ -148,7 +148,7 @@ class RowVerifier:
         source, differs = model_source(file, inline=False), ""
         try:
             interfaces = Interfaces.of(self.original, source.load())
-        except ModelError:  # it has operators or types of onnxruntime alone
+        except ModelError:  # it has operators or types that exist only in onnxruntime
             pass
         else:
             if differences := sorted((*interfaces.differences, *interfaces.float_types)):
@@ -162,16 +162,16 @@ class RowVerifier:
             return self._without_folder(verdict.failure.reason), None
         found = _row_verdict(verdict)
         if differs:
-            wrong = f"{differs}; {found.wrong or 'the values agree otherwise'}"
+            wrong = f"{differs}; {found.wrong or 'the values agree'}"
             return "", replace(found, wrong=wrong, edge_case="", is_refused=False)
         return "", found
 
     def _without_folder(self, message: str) -> str:
-        """A message about a file, without the name of the temporary folder."""
+        """A message about a file, without the path of the temporary folder."""
         return message.replace(f"{self.folder}/", "")
 
     def _online_stats(self, file: Path) -> ModelStats | None:
-        """The stats of the model that onnxruntime runs; None where it cannot save that, as with compiled nodes."""
+        """The stats of the model that onnxruntime runs; None if it cannot save that model, as with compiled nodes."""
         saved = self.folder / f"left-{next(self._numbers)}.onnx"
         try:
             external = needs_external_data(file)
@@ -205,7 +205,7 @@ class RowVerifier:
 
 
 def _row_verdict(verdict: Verdict) -> ComparisonVerdict:
-    """The failure, and the difference with the largest share of the allowed one."""
+    """The failure, and the difference that takes the largest share of its tolerance."""
     failure = verdict.failure
     differences = [*verdict.differences.values(), *verdict.nonfinite_differences.values()]
     worst = max(differences, key=lambda d: (bool(d.reason), d.share_of_allowed), default=None)
@@ -235,9 +235,9 @@ def measure_rows(
     baseline: int,
     others: Sequence[benchmark.BenchmarkTarget] = (),
 ) -> tuple[list[Row], list[ModelMetrics]]:
-    """Time the rows that load, and `others`, interleaved; their ratios are to the row `baseline`.
+    """Time the rows that load, and `others`, interleaved; ratios are relative to row `baseline`.
 
-    `sessions` are the sessions for rows without online optimization (False), and with it.
+    `sessions` are the sessions without online optimization (False) and with it (True).
     """
     indices = [i for i, row in enumerate(rows) if not row.failure]
     timed = [rows[i] for i in indices]
@@ -256,7 +256,7 @@ def measure_rows(
 
 
 def online_optimizations(rows: Sequence[Row]) -> list[OnlineOptimization]:
-    """The effect of onnxruntime's optimizer on each model that runs with and without it."""
+    """The effect of onnxruntime's optimizer on each model that runs both with and without it."""
     result: list[OnlineOptimization] = []
     for row, then in offline_online_pairs(rows):
         if row.stats is None or row.measured is None or then is None:

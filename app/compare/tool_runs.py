@@ -1,4 +1,4 @@
-"""Runs of the optimizers that are compared, each in a worker process of its own."""
+"""Runs of the compared optimizers, each in a worker process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .comparison_report import OURS, Row
 
 
 class Tool(Struct, frozen=True):
-    """An optimizer: its `label` in tables, its `key` in the worker; `level` is set for onnxruntime's optimizers."""
+    """An optimizer: its `label` in tables, its `key` in the worker, and the `level` of an optimizer of onnxruntime."""
 
     label: str
     key: str
@@ -31,7 +31,7 @@ class Tool(Struct, frozen=True):
 
 
 class OptimizerOutput(Struct, frozen=True):
-    """The row of one optimizer, not verified yet, and the `file` that it wrote unless it failed.
+    """The row of one optimizer before verification, and the `file` that it wrote unless it failed.
 
     `level` is the level of onnxruntime's own optimizers.
     """
@@ -42,9 +42,9 @@ class OptimizerOutput(Struct, frozen=True):
 
 
 def installed_tools(names: Sequence[str] | None, known: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """The tools of these names, and why others are left out; None selects all that are installed.
+    """Select tools by name, with the reasons why others are skipped; None selects all that are installed.
 
-    Raises UsageError for an unknown name, or a tool that is not installed.
+    Raises UsageError for a tool that is unknown or not installed.
     """
     if names is not None:
         for name in names:
@@ -55,7 +55,7 @@ def installed_tools(names: Sequence[str] | None, known: Sequence[str]) -> tuple[
 
 
 def select_tools(names: Sequence[str] | None) -> tuple[list[Tool], dict[str, str]]:
-    """The optimizers of these names, as `installed_tools`; onnxruntime's has several levels."""
+    """Select optimizers like `installed_tools`; onnxruntime's has several levels."""
     chosen, skipped = installed_tools(names, list(PACKAGES))
     tools: list[Tool] = []
     for name in chosen:
@@ -70,7 +70,7 @@ def select_tools(names: Sequence[str] | None) -> tuple[list[Tool], dict[str, str
 def run_in_folder(
     key: str, model: Path, folder: Path, settings: Mapping[str, Any], timeout: float = TIMEOUT
 ) -> tuple[Path, dict[str, Any]]:
-    """Run a tool on the model; its files go to a new folder in `folder`. The file that it writes, and its reply."""
+    """Run a tool on the model, in a new folder in `folder`. Return the file that it writes, and its reply."""
     own_folder = folder / key
     own_folder.mkdir()
     file = own_folder / f"{key}.onnx"
@@ -78,7 +78,7 @@ def run_in_folder(
 
 
 def run_tool(tool: Tool, model: Path, folder: Path, timeout: float = TIMEOUT) -> OptimizerOutput:
-    """The row of an optimizer, and its file."""
+    """Run an optimizer; return its row and its file."""
     file, reply = run_in_folder(tool.key, model, folder, {}, timeout)
     row = Row(tool.label, tool.version, online=False, failure=reply.get("failure", ""), seconds=reply.get("seconds"))
     return OptimizerOutput(row, file, tool.level)
@@ -87,9 +87,9 @@ def run_tool(tool: Tool, model: Path, folder: Path, timeout: float = TIMEOUT) ->
 def run_own(
     model: Path, options: RunOptions, folder: Path, timer: PhaseTimer
 ) -> tuple[OptimizerOutput, Result, list[str]]:
-    """Run as `passes run` does, and once more without verification, to be timed like the other tools; with notes.
+    """Run like `passes run`, then again without verification, to time it like other tools; return notes as well.
 
-    A model that cannot be verified is optimized all the same. Raises the other errors of `optimize`.
+    A model that cannot be verified is still optimized. Raises the other errors of `optimize`.
     """
     own_folder = folder / OURS
     own_folder.mkdir()
@@ -115,13 +115,13 @@ def run_own(
         reply = run_timed(f"{__name__}:own_optimizer", model, timed_file, own_folder / "log", run)
     for left in (timed_file, Path(f"{timed_file}.data")):
         left.unlink(missing_ok=True)
-    notes += [f"{OURS} left out {q.description}" for q in result.report.rejected]
+    notes += [f"{OURS} skipped {q.description}" for q in result.report.rejected]
     notes += [f"{OURS} could not be timed: {reply['failure']}"] if "failure" in reply else []
     row = Row(OURS, versions()[OURS], online=False, seconds=reply.get("seconds"))
     return OptimizerOutput(row, file), result, notes
 
 
 def own_optimizer(run_options: dict[str, Any]) -> OptimizeFile:
-    """Our optimizer, without verification."""
+    """Our optimizer without verification."""
     import_module("onnxruntime")  # for constant folding
     return lambda path, _: optimize_model(path, RunOptions(verify=False, **run_options)).model

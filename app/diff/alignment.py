@@ -1,7 +1,7 @@
 """Alignment of two sequences by their equal entries.
 
 Sources: Bram Cohen's patience diff (2008), for entries that are unique in both sequences; E. Myers, "An O(ND)
-Difference Algorithm and Its Variations", 1986, for the others, with a limit where they have little in common.
+Difference Algorithm and Its Variations", 1986, for the others, with a limit on the number of edits.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-MAX_EDITS = 48  # in one search; the next begins at the furthest point reached
+MAX_EDITS = 48  # in one search; the next search starts at the furthest point reached
 
 Pair = tuple[int, int]
-_Part = tuple[Pair, "_Part | None"]  # a pair, and those before it
+_Part = tuple[Pair, "_Part | None"]  # a pair, and the pairs before it
 
 
 def common_entries(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
-    """Positions of equal entries, rising in both. Not always the most there can be. O(entries * MAX_EDITS)."""
+    """Find positions of equal entries, increasing in both sequences; not always the maximum. O(entries * MAX_EDITS)."""
     shared = set(a) & set(b)
     left = [i for i, token in enumerate(a) if token in shared]
     right = [j for j, token in enumerate(b) if token in shared]
@@ -29,7 +29,7 @@ def common_entries(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
 
 
 def unique_common_entries(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
-    """Positions of entries that are unique in both, as far as their order agrees."""
+    """Find positions of entries that are unique in both sequences, in increasing order."""
     once = Counter(a), Counter(b)
     places = {token: j for j, token in enumerate(b) if once[1][token] == 1}
     return longest_increasing(
@@ -38,9 +38,9 @@ def unique_common_entries(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
 
 
 def longest_increasing(pairs: Iterable[Pair]) -> list[Pair]:
-    """The longest part of `pairs`, which rise on the left, that rises on the right too. O(n log n)."""
-    ends: list[int] = []  # the least right end of a part, by length
-    parts: list[_Part] = []  # that part, its last pair first
+    """Find the longest subsequence of `pairs`, sorted on the left, that also increases on the right. O(n log n)."""
+    ends: list[int] = []  # the smallest right end of a subsequence, by length
+    parts: list[_Part] = []  # that subsequence, last pair first
     for pair in pairs:
         length = bisect_left(ends, pair[1])
         ends[length : length + 1] = [pair[1]]
@@ -57,7 +57,7 @@ def _unlinked(part: _Part | None) -> list[Pair]:
 
 
 def gaps(anchors: Iterable[Pair], m: int, n: int) -> Iterable[tuple[Pair, Pair]]:
-    """The ranges of two sequences of lengths `m` and `n` between rising pairs: begins and ends."""
+    """Yield the ranges between increasing pairs in sequences of lengths `m` and `n`, as starts and ends."""
     i = j = 0
     for p, q in (*anchors, (m, n)):
         if p > i and q > j:
@@ -66,7 +66,7 @@ def gaps(anchors: Iterable[Pair], m: int, n: int) -> Iterable[tuple[Pair, Pair]]
 
 
 def shortest_edit_matches(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
-    """Positions of equal entries along a shortest path from `a` to `b`, or along parts of MAX_EDITS of one."""
+    """Find positions of equal entries along a shortest edit path from `a` to `b`, in pieces of MAX_EDITS edits."""
     pairs: list[Pair] = []
     i = j = 0
     while i < len(a) and j < len(b):
@@ -76,8 +76,8 @@ def shortest_edit_matches(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
 
 
 def _edit_path(a: Sequence[int], b: Sequence[int], i: int, j: int) -> tuple[_Part | None, Pair]:
-    """The equal entries from (i, j) on to the end or as far as the edits reach, and that point."""
-    reached: dict[int, tuple[int, _Part | None]] = {1: (i, None)}  # the furthest on each diagonal, with its entries
+    """Match equal entries from (i, j) on, as far as MAX_EDITS edits reach; return them and the last point."""
+    reached: dict[int, tuple[int, _Part | None]] = {1: (i, None)}  # the furthest point on each diagonal
     for edits in range(MAX_EDITS + 1):
         for diagonal in range(-edits, edits + 1, 2):
             insertion = diagonal == -edits or (

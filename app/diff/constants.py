@@ -1,4 +1,4 @@
-"""Constants of two models: numbers that are equal for equal constants, and the differences between two."""
+"""Constants of two models: numbers that identify equal constants, and differences between constants."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Constant = Tensor | onnx.SparseTensorProto
 
 
 class Constants:
-    """The constants of two models by value; `numbers` are equal for equal elements, element types and dims.
+    """The constants of two models by value; `numbers` are equal if elements, element types and dims are equal.
 
-    A tensor is read whole only if the other model has one of its type and with the same sample, in another location.
+    A tensor is read completely only if the other model has a tensor with the same type and sample in another location.
     """
 
     def __init__(self, a: Graph, b: Graph) -> None:
@@ -39,9 +39,9 @@ class Constants:
                 self.numbers[value] = numbers.setdefault(key, len(numbers))
 
     def _keys(self, left: list[Value], right: list[Value]) -> dict[Value, Hashable]:
-        """Keys of constants with the same sample: locations in a file if they share one, else digests.
+        """Keys of constants that have the same sample: locations if they share a file, otherwise digests.
 
-        A constant with a sample that only one model has is equal to no other.
+        A constant whose sample occurs in only one model equals no other constant.
         """
         if not left or not right:
             return {v: v for v in (*left, *right)}
@@ -73,14 +73,14 @@ def constant_difference(location: str, names: tuple[str, str], a: Constant, b: C
 
 
 def constant_type(constant: Constant) -> str:
-    """Element type and dims, as in ONNX's text form."""
+    """The element type and dims, in ONNX's text format."""
     is_sparse = isinstance(constant, onnx.SparseTensorProto)
     dtype = constant.values.data_type if is_sparse else constant.dtype
     return "sparse " * is_sparse + element_type(dtype) + dims_text(constant.dims)
 
 
 def _element_difference(a: Constant, b: Constant) -> tuple[int | None, float | None]:
-    """The number of elements that differ, and the largest absolute difference; None where it is unknown."""
+    """The number of elements that differ, and the largest absolute difference; None if unknown."""
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         return (0 if constant_digest(a) == constant_digest(b) else None), None
     if a.dtype == STRING:
@@ -98,7 +98,7 @@ def _element_difference(a: Constant, b: Constant) -> tuple[int | None, float | N
 
 
 def _chunk_difference(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> tuple[int, float]:
-    """The number of elements whose bits differ; the largest difference, infinite for NaN."""
+    """The number of elements whose bits differ, and the largest difference; infinite for NaN."""
     bits = [np.ascontiguousarray(p).view(np.uint8).reshape(p.size, -1) for p in (x, y)]
     where = (bits[0] != bits[1]).any(axis=1)
     if not where.any():
@@ -110,7 +110,7 @@ def _chunk_difference(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> tuple
 
 
 def _constants_of(graph: Graph) -> dict[Value, Constant]:
-    """The constants of a graph and its bodies: initializers, and those that ops only hold."""
+    """The constants of a graph and its bodies: initializers and Constant ops."""
     found: dict[Value, Constant] = {}
     for g in graph.with_subgraphs():
         found.update(g.sparse_initializers)
@@ -120,7 +120,7 @@ def _constants_of(graph: Graph) -> dict[Value, Constant]:
 
 
 def held_constant(op: Op) -> Constant | None:
-    """The constant that a Constant op holds; None for other ops, and where it is an attribute of a local function."""
+    """The constant of a Constant op; None for other ops, and for a reference to an attribute of a local function."""
     if is_counted(op) or len(op.outputs) != 1:
         return None
     sparse = op.attrs.get("sparse_value")
@@ -144,12 +144,12 @@ def _type_key(constant: Constant) -> Hashable:
 
 
 def _sample_key(constant: Constant) -> Hashable:
-    """A few bytes of the elements; the type for strings and sparse tensors, which have several encodings."""
+    """A few bytes of the elements; the type for strings and sparse tensors, whose encoding is not unique."""
     return sample_key(constant) if isinstance(constant, Tensor) and constant.dtype != STRING else _type_key(constant)
 
 
 def _file_location(constant: Constant) -> Hashable:
-    """The file and offset of the elements; None for a constant in memory."""
+    """The file and offset of the elements; None for constants in memory."""
     mapped = constant.mapped if isinstance(constant, Tensor) else None
     if mapped is None or not isinstance(mapped.file, MappedFile):
         return None

@@ -1,4 +1,4 @@
-"""Differences of models as data."""
+"""Differences of models, as data."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Literal
 from msgspec import Struct
 
 Plain = Any
-"""A value with a form in JSON: a number, a text, a list of them, None."""
+"""A JSON value: a number, a string, a list of them, or None."""
 
 
 class Delta(Struct, frozen=True):
-    """A change from `before` to `after`; None for nothing."""
+    """A change from `before` to `after`; None if absent."""
 
     what: str
     before: Plain
@@ -23,8 +23,8 @@ class Delta(Struct, frozen=True):
 class ConstantDifference(Struct, frozen=True):
     """Two constants at one location: their names and types, and the difference of their elements.
 
-    `differing` and `largest` (the greatest absolute difference) are None where types or dims differ, or where they are
-    unknown; `location` is the index of the input, or a description.
+    `differing` and `largest` (the greatest absolute difference) are None if types or dims differ, or if unknown.
+    `location` is the index of the input, or a description.
     """
 
     location: str
@@ -37,7 +37,7 @@ class ConstantDifference(Struct, frozen=True):
 
 
 class Node(Struct, frozen=True):
-    """An op as in a file. An omitted input is an empty name; attributes at their defaults may be absent."""
+    """An op as stored in a file. An omitted input is an empty name; attributes with default values may be absent."""
 
     type: str
     domain: str
@@ -46,13 +46,13 @@ class Node(Struct, frozen=True):
     outputs: list[str]
     attributes: dict[str, Plain]
     ops: int
-    """With those in its bodies."""
+    """The number of ops, including those in bodies."""
 
 
 class SubgraphChange(Struct, frozen=True):
     """Connected ops that were removed, added or replaced, with the inputs and outputs of their region.
 
-    `rules` names the rules of passwright that made them, if their metadata do.
+    `rules` names the rules of passwright that made them, if their metadata say so.
     """
 
     kind: Literal["removed", "added", "replaced"]
@@ -64,7 +64,7 @@ class SubgraphChange(Struct, frozen=True):
 
 
 class ChangedOp(Struct, frozen=True):
-    """The changes of an op that kept its type and position. `inputs` are those with another producer now."""
+    """The changes of an op that kept its type and position. `inputs` are those that have another producer now."""
 
     before: Node
     after: Node
@@ -78,9 +78,10 @@ class ChangedOp(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Counts:
-    """Numbers of ops, bodies included, without those that only hold a constant.
+    """Numbers of ops, including bodies, without Constant ops.
 
-    `before` is the sum of unchanged, changed, removed and replaced, `after` of unchanged, changed, added and replacing.
+    `before` is the sum of unchanged, changed, removed and replaced ops; `after` of unchanged, changed, added and
+    replacing.
     """
 
     before: int = 0
@@ -100,7 +101,7 @@ class Counts:
 
 @dataclass(slots=True)
 class GraphDifference:
-    """Two graphs. `changes` are in the order of the first; `names` and `notes` do not affect the results."""
+    """The difference of two graphs, in the order of the first; `names` and `notes` do not affect the results."""
 
     counts: Counts = field(default_factory=Counts)
     interface: list[Delta] = field(default_factory=list[Delta])
@@ -111,11 +112,11 @@ class GraphDifference:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the graphs are the same but for names and notes."""
+        """Whether the graphs are equal except for names and notes."""
         return not (self.interface or self.weights or self.changes)
 
     def with_bodies(self) -> Iterator[GraphDifference]:
-        """The graph, then those in its bodies."""
+        """Yield the difference of the graph, then those of its bodies."""
         yield self
         for change in self.changes:
             for body in change.bodies.values() if isinstance(change, ChangedOp) else ():
@@ -124,7 +125,7 @@ class GraphDifference:
 
 @dataclass(slots=True)
 class ModelDifference:
-    """Two models: `header` has versions, metadata and added or removed functions; `notes` producers and texts."""
+    """Two models: `header` has versions, metadata and changed sets of functions; `notes` producers and doc strings."""
 
     header: list[Delta]
     graph: GraphDifference
@@ -133,23 +134,23 @@ class ModelDifference:
 
     @property
     def graphs(self) -> Iterator[GraphDifference]:
-        """The main graph, the functions, and all their bodies."""
+        """Yield the differences of the main graph, the functions, and all bodies."""
         for g in (self.graph, *self.functions.values()):
             yield from g.with_bodies()
 
     @property
     def is_empty(self) -> bool:
-        """Whether the models are the same but for names and notes."""
+        """Whether the models are equal except for names and notes."""
         return not self.header and all(g.is_empty for g in (self.graph, *self.functions.values()))
 
     @property
     def is_identical(self) -> bool:
-        """Whether not even names and notes differ."""
+        """Whether names and notes are also equal."""
         return self.is_empty and not self.notes and not any(g.names or g.notes for g in self.graphs)
 
     @property
     def counts(self) -> Counts:
-        """Ops of the main graph and of the functions, bodies included."""
+        """The ops of the main graph and the functions, including bodies."""
         total = Counts()
         for g in (self.graph, *self.functions.values()):
             total.add(g.counts)

@@ -17,7 +17,7 @@ from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, 
 if TYPE_CHECKING:
     from .report import DiffReport
 
-MAX_CARD_LINES, MAX_PAGE_LINES = 4, 40  # of a region
+MAX_CARD_LINES, MAX_PAGE_LINES = 4, 40  # per region
 MIN_GROUP_SIZE = 3  # changes with one headline
 TIMES = "\N{MULTIPLICATION SIGN}"
 MAX_TYPE_RUNS = 6  # in the headline of a region, in order
@@ -25,7 +25,7 @@ MAX_COMMON_TYPES = 3  # in the headline of a larger region
 
 
 def describe(report: DiffReport, limit: int = MAX_CARD_LINES) -> Document:
-    """The numbers of changes, and every change, with at most `limit` lines of a region and names of a list."""
+    """Describe every change, with at most `limit` lines per region and names per list."""
     changes = [
         Preformatted("Changes", [*difference_lines(report, most)], diff=True, on=media, folded=media is not PAGE)
         for most, media in ((limit, TERMINAL), (MAX_CARD_LINES, CARD), (MAX_PAGE_LINES, PAGE))
@@ -41,7 +41,7 @@ def describe(report: DiffReport, limit: int = MAX_CARD_LINES) -> Document:
 
 
 def findings(report: DiffReport) -> list[Finding]:
-    """A finding for each difference of interfaces, and for each kind of other change."""
+    """The findings: each difference of interfaces, and each kind of other change."""
     found = [_finding(report, Level.NOTE, "the header differs", _delta_line(d)) for d in report.difference.header]
     for graph in report.difference.graphs:
         lines = [*map(_delta_line, graph.interface), *(_weight_text(w, w.location) for w in graph.weights)]
@@ -65,7 +65,7 @@ def _first_label(change: SubgraphChange | ChangedOp) -> str:
 
 
 def difference_lines(report: DiffReport, limit: int) -> Iterator[str]:
-    """A line for each change, and lines for what it consists of."""
+    """Yield a line for each change, followed by its details."""
     found = report.difference
     yield from _graph_lines(found.graph, limit)
     for name, function in found.functions.items():
@@ -83,7 +83,7 @@ def difference_lines(report: DiffReport, limit: int) -> Iterator[str]:
 
 
 def summary(found: ModelDifference) -> str:
-    """The numbers of changes, in a line."""
+    """The numbers of changes in one line."""
     counts = found.counts
     graphs = list(found.graphs)
     if found.is_empty:
@@ -106,7 +106,7 @@ def summary(found: ModelDifference) -> str:
 
 
 def _graph_lines(graph: GraphDifference, limit: int) -> Iterator[str]:
-    """The changed interface of a graph, then its changes in order, those with one headline together."""
+    """Yield the changed interface of a graph, then its changes in order, grouped by headline."""
     yield from map(_delta_line, graph.interface)
     yield from (f"~ {_weight_text(w, w.location)}" for w in graph.weights)
     by_headline: dict[str, list[SubgraphChange | ChangedOp]] = {}
@@ -132,7 +132,7 @@ def _headline(change: SubgraphChange | ChangedOp) -> str:
 
 
 def _types_text(nodes: Sequence[Node]) -> str:
-    """The types of some ops; of many, their number and the most common types."""
+    """The types of ops; for many ops, their number and the most common types."""
     types = list(map(_type, nodes))
     runs = [(kind, sum(1 for _ in run)) for kind, run in groupby(types)]
     if len(runs) <= MAX_TYPE_RUNS:
@@ -215,7 +215,7 @@ def _weight_text(weight: ConstantDifference, what: str) -> str:
 
 
 def _delta_line(change: Delta) -> str:
-    """An entry of the header or the interface that changed, or was added or removed."""
+    """An entry of the header or interface that was changed, added or removed."""
     if change.before is None:
         return f"+ {change.what}: {_compact(change.after)}"
     if change.after is None:
@@ -237,7 +237,7 @@ def _compact(value: object) -> str:
 
 
 def _joined(texts: Sequence[str], limit: int) -> str:
-    """The first of some texts in a line, and the number of the others."""
+    """The first texts joined in one line, and the number of the others."""
     return ", ".join(_limited(texts, limit))
 
 

@@ -1,8 +1,8 @@
-"""The search for pairs of ops in two graphs, whose edges agree or differ only by ops without a partner.
+"""Matching of ops in two graphs, so that the edges of matched ops agree or differ only by unmatched ops.
 
 Ops are matched by their ancestors and descendants: first with attributes and constants, then with attributes, then by
-type alone. Ops between two matched ones are aligned in order, like lines of text. Names only break ties. Every step is
-linear in the graphs, but for the sorting of neighbours.
+type only. Ops between two matched ones are aligned in order, like lines of text. Names only break ties. Every step is
+linear in the graphs, except for the sorting of neighbours.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ OptionalValuePair = tuple[Value | None, Value | None]
 
 @dataclass(slots=True)
 class InterfacePairing:
-    """Corresponding `inputs`, with values from around the graph, and `outputs`.
+    """Corresponding `inputs`, including values from enclosing graphs, and `outputs`.
 
-    For each graph, `input_partners` has the inputs of the other, and `output_indices` the pairs of an output.
+    For each graph, `input_partners` has the inputs of the other graph, and `output_indices` the pair indices of an
+    output.
     """
 
     inputs: list[ValuePair]
@@ -47,17 +48,17 @@ class InterfacePairing:
                 found[v] = (*found.get(v, ()), i)
 
     def swapped(self) -> InterfacePairing:
-        """The same with the other graph first."""
+        """The same pairing with the graphs exchanged."""
         return InterfacePairing([(b, a) for a, b in self.inputs], [(b, a) for a, b in self.outputs])
 
 
 def in_order(side: int, own: T, other: T) -> tuple[T, T]:
-    """Something of the graph `side`, and its counterpart: the one of the first graph first."""
+    """Order something of graph `side` and its counterpart, so that the first graph comes first."""
     return (own, other) if side == 0 else (other, own)
 
 
 def pair_by_name(a: Sequence[Value], b: Sequence[Value]) -> list[ValuePair]:
-    """Pair values by name, then by type, then, if as many are left in both, by order."""
+    """Pair values by name, then by type, then by order if equally many are left in both."""
     theirs = {v.name: v for v in b}
     pairs = [(v, theirs[v.name]) for v in a if v.name in theirs]
     left, right = unpaired(a, (p[0] for p in pairs)), unpaired(b, (p[1] for p in pairs))
@@ -76,13 +77,13 @@ def unpaired(values: Iterable[Value], paired: Iterable[Value]) -> list[Value]:
 
 
 def _type_key(value: Value) -> tuple[int, int | None, bytes]:
-    """Element type and rank, as far as they are declared."""
+    """The declared element type and rank, if any."""
     dtype, shape = value.recorded_type
     return dtype, None if shape is None else len(shape), value.type.SerializeToString() if value.type else b""
 
 
 class Correspondence(Enum):
-    """The relation of two values at the same position of matched ops; unmatched ones have no partner."""
+    """The relation of two values at the same position of matched ops; values of unmatched ops have no partner."""
 
     MATCHED = auto()
     BOTH_UNMATCHED = auto()
@@ -92,7 +93,7 @@ class Correspondence(Enum):
 
 @dataclass(slots=True)
 class Matching:
-    """Pairs of ops by number, in which an op has at most one partner, and the pairs of values that follow from them."""
+    """Pairs of matched ops, by number, and the value pairs that follow from them. An op has at most one partner."""
 
     sides: tuple[IndexedGraph, IndexedGraph]
     numbering: Numbering
@@ -105,7 +106,7 @@ class Matching:
         self.partners = [None] * len(self.sides[0]), [None] * len(self.sides[1])
 
     def swapped(self) -> Matching:
-        """The same with the other graph first."""
+        """The same matching with the graphs exchanged."""
         found = Matching((self.sides[1], self.sides[0]), self.numbering, self.interface.swapped())
         found.partners = self.partners[1], self.partners[0]
         return found
@@ -129,7 +130,7 @@ class Matching:
         self.partners[0][i], self.partners[1][j] = j, i
 
     def match_equal(self, keys: Sequence[Sequence[Hashable]]) -> None:
-        """Match unmatched ops of equal keys in order; if one graph has more of them, ops of equal names first."""
+        """Match unmatched ops that have equal keys, in order; if their numbers differ, prefer ops with equal names."""
         groups: dict[Hashable, tuple[list[int], list[int]]] = {}
         for side in (0, 1):
             for i in self.unmatched(side):
@@ -146,7 +147,7 @@ class Matching:
                 self.match(i, j)
 
     def align(self, keys: Sequence[Sequence[int]], *, only_unique: bool = False) -> None:
-        """Match unmatched ops of equal keys between the pairs that rise, as far as their order agrees."""
+        """Match unmatched ops that have equal keys between the matched pairs, where their order agrees."""
         found = unique_common_entries if only_unique else common_entries
         for (i, j), (k, m) in list(gaps(longest_increasing(self.pairs), *map(len, self.sides))):
             left = [x for x in range(i, k) if self.partners[0][x] is None]
@@ -155,7 +156,7 @@ class Matching:
                 self.match(left[p], right[q])
 
     def partner(self, side: int, value: Value) -> Value | None:
-        """The corresponding output of the partner of its producer, or the corresponding input of the other graph."""
+        """The corresponding output of the producer's partner, or the corresponding input of the other graph."""
         made = self.sides[side].producers.get(value)
         if made is None:
             return self.interface.input_partners[side].get(value)
@@ -164,7 +165,7 @@ class Matching:
         return outputs[made[1]] if made[1] < len(outputs) else None
 
     def correspondence(self, v: Value | None, w: Value | None) -> Correspondence | None:
-        """The relation of `v` of the first graph to `w` of the second; None for constants and omitted inputs."""
+        """The relation of `v` in the first graph to `w` in the second; None for constants and omitted inputs."""
         is_fixed = v is None or v in self.constants, w is None or w in self.constants
         partner = None if v is None or is_fixed[0] else self.partner(0, v)
         if partner is not None and partner is w:
@@ -180,7 +181,7 @@ class Matching:
         return Correspondence.ONE_UNMATCHED if any(unmatched) else Correspondence.DIFFERENT
 
     def is_swapped(self, i: int, j: int) -> bool:
-        """Whether two matched ops read the same values in the other order."""
+        """Whether two matched ops read the same values in exchanged order."""
         a, b = self.sides
         if not (commutes(a.ops[i]) and commutes(b.ops[j]) and len(a.inputs[i]) == len(b.inputs[j]) == 2):
             return False
@@ -202,14 +203,14 @@ class Matching:
         return zip_longest(a.inputs[i], b.inputs[j][::-1] if self.is_swapped(i, j) else b.inputs[j])
 
     def capture_pairs(self, i: int, j: int) -> Iterator[OptionalValuePair]:
-        """The values that only one of two matched ops reads in its bodies, beside the values of the other."""
+        """Yield values that only one of two matched ops captures in its bodies, paired with those of the other."""
         ours, theirs = dict.fromkeys(self.sides[0].captures[i]), dict.fromkeys(self.sides[1].captures[j])
         left = (v for v in ours if self.partner(0, v) not in theirs)
         right = (w for w in theirs if self.partner(1, w) not in ours)
         return zip_longest(left, right)
 
     def _use_pairs(self, i: int, j: int) -> Iterator[OptionalValuePair]:
-        """The results of two matched ops and the values at the positions of their uses, in ops and graph outputs."""
+        """Yield the results of two matched ops, and the values where ops or graph outputs use them."""
         for side, op in enumerate((i, j)):
             here, there = self.sides[side], self.sides[1 - side]
             for v in here.ops[op].outputs:
@@ -223,7 +224,7 @@ class Matching:
                     yield self.interface.outputs[index]
 
     def remove_inconsistent_pairs(self) -> None:
-        """Separate the pairs whose edges disagree, and those that then disagree without them."""
+        """Unmatch the pairs whose edges disagree, and those that disagree as a consequence."""
         waiting = deque(self.pairs)
         queued = set(waiting)
         while waiting:
@@ -237,10 +238,10 @@ class Matching:
             queued |= around
 
     def _is_consistent(self, i: int, j: int) -> bool:
-        """Whether a pair may stay.
+        """Whether the edges of a pair agree sufficiently.
 
-        Two of the same operation need one matched edge, or no edge that differs; others need all edges matched, but for
-        those between ops without a partner in both graphs.
+        Ops that are the same operation need one matched edge, or no edge that differs. Others need all edges to match,
+        except those between ops that are unmatched in both graphs.
         """
         pairs = (*self.operand_pairs(i, j), *self._use_pairs(i, j))
         edges = {edge for v, w in pairs if (edge := self.correspondence(v, w)) is not None}
@@ -252,7 +253,7 @@ class Matching:
     def _is_same_operation(self, i: int, j: int) -> bool:
         """Whether two ops compute the same from their inputs; a constant may replace a computed value.
 
-        Bodies may differ: they are compared by themselves.
+        Bodies may differ; they are compared separately.
         """
         a, b = self.sides
         if a.labels[Granularity.CONTENT][i] == b.labels[Granularity.CONTENT][j]:
@@ -272,15 +273,15 @@ class Matching:
 
 
 def result_name(op: Op) -> str:
-    """The name of the first named output of an op; the name of the op if there is none."""
+    """The name of the first named output of an op, or the name of the op."""
     return next((v.name for v in op.outputs if v.name), op.name)
 
 
 def match_ops(a: IndexedGraph, b: IndexedGraph, numbering: Numbering, ends: InterfacePairing) -> Matching:
-    """Match the ops of two graphs. The order of the graphs makes no difference but for ties."""
+    """Match the ops of two graphs. Exchanging the graphs changes only how ties are broken."""
     is_reversed = _order_key(b) < _order_key(a)
     matching = Matching((b, a), numbering, ends.swapped()) if is_reversed else Matching((a, b), numbering, ends)
-    # Along edges, from the inputs and outputs and from ops that are unique.
+    # Along edges, from the inputs, the outputs and unique ops.
     _match_by_context(matching, Granularity.CONTENT)
     matching.align([side.labels[Granularity.CONTENT] for side in matching.sides], only_unique=True)
     for granularity in Granularity:
@@ -293,7 +294,7 @@ def match_ops(a: IndexedGraph, b: IndexedGraph, numbering: Numbering, ends: Inte
 
 
 def _match_in_order(matching: Matching) -> None:
-    """Match ops in the same order between matched ones, then along edges again."""
+    """Match ops that are in the same order between matched ones, then along edges again."""
     number = matching.numbering.number
     for granularity in Granularity:
         labels = [side.labels[granularity] for side in matching.sides]
@@ -307,11 +308,11 @@ def _match_in_order(matching: Matching) -> None:
 
 
 def _match_by_context(matching: Matching, level: Granularity) -> None:
-    """Match ops with the same ancestors and descendants, then with either, up to matched ops."""
+    """Match ops with the same ancestors and descendants, then with either, up to the nearest matched ops."""
     if not matching.has_unmatched:
         return
     numbering, ends, pairs = matching.numbering, matching.interface, list(matching.pairs)
-    fixed = {i: -1 - i for i, _ in pairs}, {j: -1 - i for i, j in pairs}  # numbered below zero, as no others are
+    fixed = {i: -1 - i for i, _ in pairs}, {j: -1 - i for i, j in pairs}  # negative numbers, which no other op has
     ancestors, descendants = list[list[int]](), list[list[int]]()
     for s, side in enumerate(matching.sides):
         inputs = {pair[s]: numbering.number(("input", i)) for i, pair in enumerate(ends.inputs)}

@@ -1,4 +1,4 @@
-"""Differences of two models: headers, functions, graphs and their bodies, from matched ops."""
+"""Differences of two models: headers, functions, graphs and bodies, based on matched ops."""
 
 from __future__ import annotations
 
@@ -42,13 +42,14 @@ from .report import DiffReport
 from .unmatched_subgraphs import UnmatchedSubgraph, UnmatchedSubgraphs
 
 OuterPartner = Callable[[int, Value], Value | None]
-"""The value in the other model that corresponds to a value from around a graph of the first (0) or second (1)."""
+"""Maps a value captured by a graph of the first (0) or second (1) model to the corresponding one of the other model."""
 
 
 def diff_graphs(a: Graph, b: Graph, numbering: Numbering, outer_partner: OuterPartner | None = None) -> GraphDifference:
     """Compare two graphs.
 
-    The inputs and outputs of a body or function, which has an `outer_partner`, correspond by position, not by name.
+    If there is an `outer_partner`, they are bodies or functions, whose inputs and outputs correspond by position
+    instead of by name.
     """
     if outer_partner is None:
         ends = InterfacePairing(pair_by_name(a.inputs, b.inputs), pair_by_name(a.outputs, b.outputs))
@@ -95,7 +96,7 @@ class _GraphDiffBuilder:
                 )
 
     def add_ops(self) -> None:
-        """Add the changes of matched ops and the regions of ops without a partner, in order."""
+        """Add the changes of matched ops and the regions of unmatched ops, in order."""
         matched = [(i, self._changed_op(i, j)) for i, j in self.matching.pairs]
         changes: list[tuple[float, SubgraphChange | ChangedOp]] = [(i, op) for i, op in matched if op is not None]
         total, changed = len(matched), len(changes)
@@ -123,7 +124,7 @@ class _GraphDiffBuilder:
         return ChangedOp(node_data(p), node_data(q), attributes, inputs, weights, commuted, bodies)
 
     def _is_rewired(self, v: Value | None, w: Value | None) -> bool:
-        """Whether two values at one position differ by more than an op without a partner."""
+        """Whether two values at one position differ by more than an unmatched op."""
         if v is None or w is None:
             return v is not w
         edge = self.matching.correspondence(v, w)
@@ -203,7 +204,7 @@ def metadata_of(message: onnx.NodeProto | onnx.ModelProto | onnx.GraphProto) -> 
 
 
 def interface_changes(a: Graph, b: Graph, ends: InterfacePairing, *, named: bool) -> Iterator[Delta]:
-    """Added and removed inputs and outputs, and changed types and defaults; if `named`, also names and order."""
+    """Yield added and removed inputs and outputs, and changed types and defaults; if `named`, also names and order."""
     taken = set(a.inputs)
     for what, ours, theirs, pairs in (
         ("input", a.inputs, b.inputs, [p for p in ends.inputs if p[0] in taken]),
@@ -256,10 +257,10 @@ PRODUCER_FIELDS = ("producer_name", "producer_version", "domain", "model_version
 
 
 def compare_graphs(original: ModelLike, other: ModelLike, options: DiffOptions) -> DiffReport:
-    """Match the ops of two models by their results, and list the removed, added, replaced and changed ones.
+    """Match the ops of two models by their results, and list those that were removed, added, replaced or changed.
 
-    Names, doc strings, metadata of nodes and the holders of constants count only with `include_names`. Linear in the
-    ops; only weights that look alike or changed are read. Raises ModelError for an unusable model.
+    Names, doc strings, metadata of nodes and the storage of constants are compared only with `include_names`. Takes
+    linear time; reads only weights that look alike or have changed. Raises ModelError for an unusable model.
 
     Examples:
         >>> found = diff("model.onnx", optimize("model.onnx").model)
@@ -292,7 +293,7 @@ diff = with_keywords_after_two(DiffOptions, "diff")(compare_graphs)
 
 
 def diff_models(a: Model, b: Model) -> ModelDifference:
-    """Compare two models. Linear in their ops; only weights that look alike or changed are read.
+    """Compare two models. Linear in their ops; only weights that look alike or have changed are read.
 
     Raises ModelError for functions that are not graphs, and for weights that cannot be read.
     """
@@ -334,7 +335,7 @@ def _opset_table(holder: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]
 
 
 def _table_deltas(a: Mapping[str, object], b: Mapping[str, object]) -> Iterator[Delta]:
-    """The entries in which two tables differ. An empty text is as none."""
+    """Yield the entries in which two tables differ. An empty string counts as absent."""
     for what in dict.fromkeys((*a, *b)):
         before, after = (None if table.get(what) == "" else table.get(what) for table in (a, b))
         if before != after:
@@ -347,7 +348,7 @@ def _functions_by_name(header: onnx.ModelProto) -> dict[str, onnx.FunctionProto]
 
 
 def _diff_functions(f: onnx.FunctionProto, g: onnx.FunctionProto, a: Model, b: Model) -> GraphDifference:
-    """Compare two functions of one name, with their opsets and attributes; nothing from outside is visible in them."""
+    """Compare two functions with the same name, including their opsets and attributes."""
     before, after = from_function(f, a.header.ir_version), from_function(g, b.header.ir_version)
     found = _diff_graphs(before, after, lambda _side, _value: None)
     found.interface += _table_deltas(_opset_table(f), _opset_table(g))

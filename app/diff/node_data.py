@@ -36,12 +36,12 @@ def node_data(op: Op) -> Node:
 
 
 def rule_of(op: Op) -> str | None:
-    """The rule of passwright that made an op, if its metadata names one."""
+    """The rule of passwright that made an op, according to its metadata; None if there is none."""
     return read_provenance(bare_node(op))[0] or op.by or None
 
 
 def attribute_changes(a: Op, b: Op) -> list[Delta]:
-    """The attributes that differ, and the outputs if others are present."""
+    """The attributes that differ, and the outputs if different ones are present."""
     ours, theirs = significant_attributes(a, b.version), significant_attributes(b, a.version)
     names = [name for name in sorted(ours.keys() | theirs.keys()) if ours.get(name) != theirs.get(name)]
     changes = [Delta(name, _attribute_data(a, name), _attribute_data(b, name)) for name in names]
@@ -62,7 +62,7 @@ def _attribute_data(op: Op, name: str) -> Plain:
 
 
 def plain_value(value: Any) -> Plain:
-    """An attribute's value as JSON has it."""
+    """An attribute's value for JSON."""
     if isinstance(value, list):
         return [plain_value(v) for v in cast("list[Any]", value)]
     if isinstance(value, float):

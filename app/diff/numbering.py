@@ -1,7 +1,7 @@
 """Numbers of ops in two models: equal numbers mean equal operators, ancestors or descendants.
 
-Source: R. Merkle, "A Digital Signature Based on a Conventional Encryption Function", 1987, for hashes of hashes; with
-numbers in their place, which cannot collide.
+Source: R. Merkle, "A Digital Signature Based on a Conventional Encryption Function", 1987, for hashes of hashes;
+numbers replace the hashes here, because they cannot collide.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ...core.rewriting.pattern import COMMUTATIVE
 from ...core.serialization.node_attributes import non_default_attributes
 from .constants import Constants, held_constant
 
-CAPTURED = -1  # the input index of a value that a body of the op reads
-IndexedUse = tuple[int, int]  # an op by number, and an index of its inputs or outputs
+CAPTURED = -1  # the input index of a value that a body of the op captures
+IndexedUse = tuple[int, int]  # the number of an op, and an index of its inputs or outputs
 ExternalNumbers = Mapping[Value, int]
-"""Numbers of inputs or outputs of a graph: equal ones correspond."""
+"""Numbers of inputs or outputs of a graph; equal numbers correspond."""
 FixedNumbers = Mapping[int, int]
-"""Numbers of ops that are known already."""
+"""Numbers of ops that are already known."""
 
 
 class Granularity(Enum):
-    """The parts of an op that are compared: attributes and constants, attributes alone, or its type alone."""
+    """What is compared of an op: its attributes and constants, only its attributes, or only its type."""
 
     CONTENT = 0
     ATTRIBUTES = 1
@@ -36,16 +36,16 @@ class Granularity(Enum):
 
 
 class IndexedGraph:
-    """The ops of a graph, without those that only hold a constant, in topological order.
+    """The ops of a graph without Constant ops, in topological order.
 
-    `producers` has the op and output index that make a value, `uses` the ops and input indices that read it. `labels`
-    has a number of each granularity for each op, `attributes` one for its type and attributes without its inputs.
+    `producers` maps a value to the op and output index that produce it, `uses` to the ops and input indices that read
+    it. `labels` has a number of each granularity for each op; `attributes` a number for its type and attributes only.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        # Depth first from the outputs, then the ops that no output depends on in the order of the file: two files that
-        # list the same ops differently have the same order, and ops that belong together are next to each other.
+        # Depth first from the outputs, followed by dead ops in file order: files that list the same ops differently
+        # have the same order, and related ops are adjacent.
         starts = [op for v in graph.outputs if (op := graph.producer(v)) is not None]
         ordered = depth_first_order([*starts, *sorted(graph.ops(), key=attrgetter("order_key"))])
         self.ops = [op for op in ordered if held_constant(op) is None]
@@ -69,22 +69,22 @@ class IndexedGraph:
         yield from ((v, CAPTURED) for v in self.captures[i])
 
     def producer_ops(self, i: int) -> Iterator[int]:
-        """The producers of the inputs of an op, each once for every input."""
+        """Yield the producers of an op's inputs, once for each input."""
         return (m for v, _ in self.operands(i) if (m := self.producer(v)) is not None)
 
     def consumer_ops(self, i: int) -> Iterator[int]:
-        """The consumers of the outputs of an op, each once for every use."""
+        """Yield the consumers of an op's outputs, once for each use."""
         return (u for v in self.ops[i].outputs for u, _ in self.uses.get(v, ()))
 
     def producer(self, value: Value | None) -> int | None:
-        """The op that makes a value, by number; None for a value that is not computed here."""
+        """The number of the op that produces a value; None for a value that is not computed in this graph."""
         found = self.producers.get(value) if value is not None else None
         return None if found is None else found[0]
 
 
 @dataclass(slots=True)
 class Numbering:
-    """The numbers of ops in two models, and of their `constants`; `versions` are their opsets."""
+    """Numbers of ops in two models and of their `constants`; `versions` are their opsets."""
 
     constants: Constants
     versions: tuple[Mapping[str, int], Mapping[str, int]]
@@ -92,7 +92,7 @@ class Numbering:
     _indexed_graphs: dict[Graph, IndexedGraph] = field(default_factory=dict[Graph, IndexedGraph])
 
     def number(self, key: Hashable) -> int:
-        """The number of a key, the same each time."""
+        """The number of a key, always the same for equal keys."""
         return self._numbers.setdefault(key, len(self._numbers))
 
     def indexed(self, graph: Graph) -> IndexedGraph:
@@ -105,7 +105,7 @@ class Numbering:
         return found
 
     def _op_labels(self, op: Op, inputs: tuple[Value | None, ...]) -> tuple[int, int, int, int]:
-        """The number of an op by type and attributes without its inputs, then one of each granularity."""
+        """A number for the type and attributes of an op, then one for each granularity."""
         versions = [v.get(op.domain, 0) for v in self.versions]
         other_version = versions[1] if op.version == versions[0] else versions[0]
         kind = self.number((op.type, op.domain))
@@ -118,7 +118,7 @@ class Numbering:
         return written, content, self.number((written, tuple(-1 if h is None else min(h, 1) for h in held))), kind
 
     def _body_number(self, graph: Graph) -> int:
-        """A number for the computation of a body; values from outside are assumed to be the same."""
+        """A number for the computation of a body; captured values are assumed to be equal."""
         side = self.indexed(graph)
         inputs = {v: self.number(("input", i)) for i, v in enumerate(graph.inputs)}
         ops = self.upstream_numbers(side, Granularity.CONTENT, inputs, {})
@@ -128,7 +128,7 @@ class Numbering:
     def upstream_numbers(
         self, side: IndexedGraph, level: Granularity, inputs: ExternalNumbers, fixed: FixedNumbers
     ) -> list[int]:
-        """A number for each op by its ancestors. `inputs` of the graph and `fixed` ops have given numbers."""
+        """Number each op by its ancestors; the numbers of graph `inputs` and `fixed` ops are given."""
         found: list[int] = []
         labels = side.labels[level]
         for i, op in enumerate(side.ops):
@@ -155,7 +155,7 @@ class Numbering:
     def downstream_numbers(
         self, side: IndexedGraph, level: Granularity, outputs: ExternalNumbers, fixed: FixedNumbers
     ) -> list[int]:
-        """A number for each op by its descendants. `outputs` of the graph and `fixed` ops have given numbers."""
+        """Number each op by its descendants; the numbers of graph `outputs` and `fixed` ops are given."""
         found, labels = [0] * len(side), side.labels[level]
         for i in reversed(range(len(side))):
             if i in fixed:
@@ -175,14 +175,14 @@ def commutes(op: Op) -> bool:
 
 
 def output_mask(op: Op) -> tuple[bool, ...]:
-    """Whether each output is present, up to the last one that is."""
+    """Whether each output is present, up to the last present one."""
     return tuple(map(bool, without_trailing_omitted(v.name for v in op.outputs)))
 
 
 def significant_attributes(op: Op, other_version: int) -> dict[str, bytes]:
-    """The attributes that are not at their default, serialized, without bodies.
+    """The attributes that differ from their defaults, serialized, without bodies.
 
-    Those at a default that `other_version` of the opset does not share are included, such as `axis` of Softmax at 13.
+    Attributes at a default that differs in `other_version` of the opset are included, such as `axis` of Softmax at 13.
     """
     ours, theirs = (op_schemas.encoded_defaults(op.type, op.domain, v) for v in (op.version, other_version))
     shifted = [name for name in ours if name in theirs and ours[name] != theirs[name]]

@@ -15,7 +15,9 @@ from .diff_result import ModelDifference
 
 @dataclass(slots=True)
 class DiffReport:
-    """The differences of two models. `include_names`: whether names, doc strings, metadata of nodes and so on count.
+    """The differences of two models.
+
+    `include_names`: whether names, doc strings, metadata of nodes and the storage of constants are compared.
 
     Examples:
         >>> diff("model.onnx", "model.onnx").difference.is_identical
@@ -31,7 +33,7 @@ class DiffReport:
 
     @property
     def is_equal(self) -> bool:
-        """Whether nothing that counts differs."""
+        """Whether the models are equal in everything that was compared."""
         return self.difference.is_identical if self.include_names else self.difference.is_empty
 
     def __bool__(self) -> bool:
@@ -39,7 +41,7 @@ class DiffReport:
         return self.is_equal
 
     def to_json(self) -> str:
-        """The differences as JSON text, names and notes included. The same for the same models."""
+        """The differences as deterministic JSON text, including names and notes."""
         data = {
             "original": self.original,
             "other": self.other,

@@ -1,4 +1,4 @@
-"""`passes diff` of two reports in JSON: sizes, times and verdicts, and those that are worse."""
+"""`passes diff` of two JSON reports: differences of sizes, times and verdicts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Outcome = Literal["same", "better", "worse", "inconclusive", "changed", "new", "
 UNVERIFIED = "not verified"
 TONES = {"worse": "wrong", "better": "ours"}
 GRADES = {VERIFIED: 0, UNVERIFIED: 1}
-"""The order of verdicts; all others are worse."""
+"""The order of verdicts, from best to worst; all others are worse."""
 SIZE_SHARE = 0.01
 """The growth of a file from which on it is worse: names and metadata alone take less."""
 MAX_BYTES = 1 << 28  # of a report: a batch has the reports of thousands of models
@@ -40,7 +40,7 @@ CONDITIONS = ("threads", "provider", "level", "machine", "batches", "pipeline", 
 class Figure(Struct, frozen=True):
     """A figure of a report: a number, with its interval if it was measured, or a verdict in words.
 
-    `inconclusive`: why the measurement decides nothing.
+    `inconclusive` says why the measurement decides nothing.
     """
 
     kind: Literal["count", "bytes", "seconds", "ratio", "verdict", "accuracy"]
@@ -77,7 +77,7 @@ class Figure(Struct, frozen=True):
 
 
 class FigureChange(Struct, frozen=True):
-    """A figure of one subject in both reports; None where a report does not have it."""
+    """A figure of one subject in both reports; None if a report does not have it."""
 
     subject: str
     name: str
@@ -86,7 +86,7 @@ class FigureChange(Struct, frozen=True):
 
     @property
     def outcome(self) -> Outcome:
-        """Whether it is better or worse, of what was measured beyond the intervals of both."""
+        """Whether the figure is better or worse; measured figures only if their intervals do not overlap."""
         a, b = self.before, self.after
         if a is None or b is None:
             return "new" if a is None else "missing"
@@ -106,7 +106,7 @@ class FigureChange(Struct, frozen=True):
 
 @dataclass(slots=True)
 class ReportsDifference:
-    """Two reports: the figures of both, and the `conditions` of measurements in which they differ."""
+    """Two reports: their figures, and the `conditions` of measurements that differ."""
 
     original: str
     other: str
@@ -137,8 +137,8 @@ class ReportsDifference:
 def compare_reports(original: Path, other: Path, options: DiffOptions) -> ReportsDifference:
     """Compare two reports that the same command wrote with `--json`.
 
-    Times are compared by their intervals, a ratio to the original where the report has one, which was measured side by
-    side. Raises ModelError for files that cannot be read, and UsageError for other reports.
+    Times are compared by their intervals; if the report has a ratio to the original, measured side by side, the ratio
+    is compared instead. Raises ModelError for files that cannot be read, and UsageError for reports of other commands.
     """
     paths = OutputPaths.of(report=options.json, page=options.html)
     paths.require_distinct((original, other))
@@ -157,7 +157,7 @@ def compare_reports(original: Path, other: Path, options: DiffOptions) -> Report
 
 
 def _undecided(change: FigureChange, conditions: list[str]) -> FigureChange:
-    """The change, undecided if it is measured, as it was measured in other conditions."""
+    """Mark a change as undecided if it was measured under other conditions."""
     after = change.after
     if after is None or after.low is None:
         return change
@@ -186,7 +186,7 @@ def _all_figures(path: Path, data: Mapping[str, Any]) -> dict[tuple[str, str], F
 
 
 def _figures(data: Mapping[str, Any]) -> Iterator[tuple[str, str, Figure]]:
-    """The figures of a report: the subject, the name, and the figure."""
+    """Yield the subject and name of each figure of a report, with the figure."""
     if "outcomes" in data:
         for row in data["models"]:
             if row["error"]:
@@ -211,7 +211,7 @@ def _of_run(data: Mapping[str, Any]) -> Iterator[tuple[str, str, Figure]]:
     yield subject, "bytes", Figure("bytes", after["bytes"])
     is_wrong = verification is not None and verification.get("failure")
     yield subject, "verdict", Figure("verdict", WRONG if is_wrong else VERIFIED if verification else UNVERIFIED)
-    yield subject, "wrong changes left out", Figure("count", len(data["rejected"]))
+    yield subject, "wrong changes skipped", Figure("count", len(data["rejected"]))
     for race in data["speed"]["races"] if data["speed"] else ():
         if race["ratio"]:
             yield subject, "time against the original", _ratio(race["ratio"])
@@ -261,7 +261,7 @@ def _ratio(data: Mapping[str, Any]) -> Figure:
 
 
 def describe_reports(found: ReportsDifference) -> Document:
-    """The figures that are worse or better; a page and a card have all of them."""
+    """Describe the figures that are worse or better; the page and the summary have all of them."""
     worse = found.worse
     better = [c for c in found.changes if c.outcome == "better"]
     others = [c for c in found.changes if c.outcome not in {"worse", "better", "same"}]

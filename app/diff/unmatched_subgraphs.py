@@ -1,4 +1,4 @@
-"""Connected subgraphs of the ops without a partner, each with the values at its boundary."""
+"""Connected subgraphs of unmatched ops, each with the values at its boundary."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from networkx.utils import UnionFind
 from ...core.ir.values import Value
 from .matching import Correspondence, Matching, OptionalValuePair, in_order
 
-OpRef = tuple[int, int]  # the number of a graph and of an op in it
-ValueRef = tuple[int, Value]  # the number of a graph and a value of it
-LARGE_SUBGRAPH = 32  # ops, from which on a subgraph is cut where several parts of it read one value
+OpRef = tuple[int, int]  # the number of a graph, and of an op in it
+ValueRef = tuple[int, Value]  # the number of a graph, and a value in it
+LARGE_SUBGRAPH = 32  # ops; larger subgraphs are split where several of their parts read one value
 
 
 @dataclass(slots=True)
 class UnmatchedSubgraph:
-    """Ops without a partner, by number, of each graph, and the values at its boundary in both graphs."""
+    """Unmatched ops of each graph, by number, and the values at the boundary in both graphs."""
 
     ops: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
     inputs: dict[OptionalValuePair, None] = field(default_factory=dict[OptionalValuePair, None])
@@ -27,7 +27,7 @@ class UnmatchedSubgraph:
 
 
 class UnmatchedSubgraphs:
-    """The unmatched ops, joined where they are connected, or where their results in both graphs correspond."""
+    """The unmatched ops, grouped if they are connected or if their results in both graphs correspond."""
 
     def __init__(self, matching: Matching) -> None:
         self.matching = matching
@@ -58,10 +58,10 @@ class UnmatchedSubgraphs:
         return [(self._position(piece)[0], piece) for piece in sorted(found.values(), key=self._position)]
 
     def _join_ops(self) -> UnionFind[OpRef]:
-        """Join the unmatched ops that are connected, but for ops of a subgraph too large to be read as one."""
+        """Group the unmatched ops that are connected, except in subgraphs that are too large to read."""
         pairs = map(self._unmatched_producers, self._output_pairs)
         corresponding = [(ops[0], ops[1]) for ops in pairs if len(ops) == 2]
-        touching = [  # each with the producers of its inputs, if these correspond to no value
+        touching = [  # each op with the producers of its inputs, if these correspond to no value
             ((side, i), producer)
             for side, i in self._nodes
             for v, _ in self.matching.sides[side].operands(i)
@@ -80,7 +80,7 @@ class UnmatchedSubgraphs:
         return parts
 
     def _join_consumers(self, parts: UnionFind[OpRef], node: OpRef) -> bool:
-        """Join an op to its consumers if they are all in one other part; return whether it was joined."""
+        """Join an op to its consumers if they are all in one other group; return whether it was joined."""
         side, here = node[0], self.matching.sides[node[0]]
         outputs = here.ops[node[1]].outputs
         if any((side, v) in self._pairs_of_value or (side, v) in self._corresponding_pairs for v in outputs):
@@ -93,7 +93,7 @@ class UnmatchedSubgraphs:
         return True
 
     def _find_corresponding(self) -> Iterator[tuple[ValueRef, OptionalValuePair]]:
-        """Values of unmatched ops that correspond: read by matched ops at one position, or of one name.
+        """Yield corresponding values of unmatched ops: those that matched ops read at one position, or of equal names.
 
         A name counts only if no matched op reads another value in its place.
         """
@@ -109,7 +109,7 @@ class UnmatchedSubgraphs:
                     yield from ((end, (v, w)) for end in ends)
 
     def _find_boundary_pairs(self) -> Iterator[OptionalValuePair]:
-        """Values at one position of matched ops or of the outputs, at least one of which an unmatched op makes."""
+        """Yield value pairs at one position of matched ops or outputs, at least one produced by an unmatched op."""
         matching = self.matching
         for i, j in matching.pairs:
             for pair in matching.operand_pairs(i, j):
@@ -122,7 +122,7 @@ class UnmatchedSubgraphs:
             yield from filter(self._unmatched_producers, alone)
 
     def _unmatched_producers(self, pair: OptionalValuePair) -> list[OpRef]:
-        """The ops without a partner that make one or the other of two values."""
+        """The unmatched ops that produce either of two values."""
         matching, found = self.matching, list[OpRef]()
         for side, v in enumerate(pair):
             i = matching.sides[side].producer(v)
@@ -131,7 +131,7 @@ class UnmatchedSubgraphs:
         return found
 
     def _input_pairs(self, side: int, i: int) -> Iterator[OptionalValuePair]:
-        """The inputs of an unmatched op from outside its subgraph, without constants, and the corresponding values."""
+        """Yield the inputs of an unmatched op from outside its subgraph, without constants, and their counterparts."""
         for v, _ in self.matching.sides[side].operands(i):
             alone = in_order(side, v, None)
             producers = self._unmatched_producers(alone)
@@ -144,7 +144,7 @@ class UnmatchedSubgraphs:
                 yield pairs[0] if len(pairs) == 1 else alone
 
     def _position(self, subgraph: UnmatchedSubgraph) -> tuple[float, int]:
-        """The position in the first graph, or behind the producers of its inputs; then that in the second."""
+        """The position in the first graph, or after the producers of its inputs; then the position in the second."""
         a, b = self.matching.sides
         producers = (p for v, _ in subgraph.inputs if (p := a.producer(v)) is not None)
         position = min(subgraph.ops[0]) if subgraph.ops[0] else max(producers, default=-1) + 0.5

@@ -1,1 +1,1 @@
-"""`passes explain`: the reasons for which a rule fires or declines."""
+"""`passes explain`: the reasons why a rule applies or does not."""

@@ -37,10 +37,10 @@ def describe(explanation: Explanation, limit: int = ExplainOptions.limit) -> Doc
         "passes explain",
         explanation.source,
         "",
-        summary=f"{state}{around}; not verified",
+        summary=f"{state}{around}; nothing was verified",
         blocks=[
             Lines(explanation.notes, "note"),
-            Lines([q.description for q in explanation.rejected], "left out of the run"),
+            Lines([q.description for q in explanation.rejected], "skipped in the run"),
             Preformatted("Rules", [*_explanation_lines(explanation, limit)]),
         ],
     )
@@ -62,7 +62,7 @@ def _explanation_lines(explanation: Explanation, limit: int) -> Iterator[str]:
             yield from _change_lines(made, p.changes, limit)
             yield from _decline_lines(p.declines, limit)
     if is_group and not rules:
-        yield "they have no patterns to compare; those not shown made no change"
+        yield "these passes have no patterns to compare; passes that made no change are not shown"
     elif is_group:
         further = (
             f"{plural(len(busy) - len(shown), 'rule')} with a more distant match (--limit), "

@@ -1,4 +1,4 @@
-"""The changes of a rule or pass in a run, and the reasons for which it made no others."""
+"""The changes of a rule or pass in a run, and the reasons why it made no others."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ from ..report.progress import phase_callback, with_keywords_after_two
 from .explain_options import ExplainOptions
 
 NO_ROOTS = (2,)
-"""The rank of a rule without an op to start at."""
+"""The rank of a rule without a root op."""
 
 
 class RuleExplanation(Struct, frozen=True):
-    """One rule: its changes in the run, and its matches and near misses in the result (or in the file, as it is)."""
+    """One rule: its changes in the run, and its matches and near misses in the result (or in the file, if `as_is`)."""
 
     name: str
     pass_name: str
@@ -58,19 +58,19 @@ class RuleExplanation(Struct, frozen=True):
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """A lower rank for more to report: first rules that fire, then near misses, then rules without roots."""
+        """The rank in reports: first rules that fire, then near misses, then rules without roots."""
         if self.changes or self.match_report is None or self.match_report.matches:
             return (0,)
         if not self.match_report.near_misses:
             return NO_ROOTS
         nearest = self.match_report.near_misses[0]
-        return (1, *nearest.rank[:2], -nearest.matched, *nearest.rank[2:])  # of large patterns it says more to fit
+        return (1, *nearest.rank[:2], -nearest.matched, *nearest.rank[2:])  # a larger match is more relevant
 
 
 class PassExplanation(Struct, frozen=True):
-    """One pass without rules, and so without patterns to compare.
+    """One pass without rules, and therefore without patterns to compare.
 
-    `declines`: by place, the reasons for which its last run did not make a change.
+    `declines` has the reasons why its last run did not make a change, by place.
     """
 
     name: str
@@ -83,9 +83,9 @@ class PassExplanation(Struct, frozen=True):
 class Explanation:
     """The matches, changes and near misses of `subject`, a rule, pass or pipeline; the nearest `rules` come first.
 
-    Nothing is verified. `is_group`: whether it is a pipeline or group of passes. `as_is`: no pipeline ran, and the
-    rules were matched in the file as it is loaded. `at`: the node or value to which it is limited.
-    `rejected`: the changes left out of the run, since they failed.
+    Nothing is verified. `is_group`: the subject is a pipeline or group of passes. `as_is`: no pipeline ran, and the
+    rules were matched in the file as loaded. `at`: the node or value to which the explanation is limited. `rejected`:
+    the changes that failed and were skipped in the run.
 
     Examples:
         >>> found = explain("model.onnx", "fuse-gemm")
@@ -115,7 +115,7 @@ class Explanation:
 
 
 class _RunOutcome(Struct, frozen=True):
-    """A model, the changes that led to it (none, if it is as it was loaded), and those declined and left out."""
+    """A model, the changes that led to it (none if it is as loaded), and the declined and rejected changes."""
 
     model: Model
     changes: Sequence[Change] = ()
@@ -124,7 +124,7 @@ class _RunOutcome(Struct, frozen=True):
 
 
 class _InnerPasses(Instrumentation):
-    """The passes that each pass runs itself by `run_pass`, in the last repetition of a run."""
+    """The passes that each pass runs through `run_pass`, in the last repetition of a run."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, dict[str, Pass]] = {}
@@ -136,17 +136,17 @@ class _InnerPasses(Instrumentation):
         self._running.clear()
 
     def before(self, p: Pass, graph: Graph) -> None:  # noqa: ARG002 - of the base class
-        """Add a pass to all that run it, groups aside."""
+        """Add a pass to all passes that run it, except groups."""
         for outer in (q for q in self._running if not isinstance(q, Pipeline | Fixpoint)):
             self.by_name.setdefault(outer.name, {})[p.name] = p
         self._running.append(p)
 
     def after(self, p: Pass, graph: Graph, changes: int) -> None:  # noqa: ARG002 - of the base class
-        """Return to the pass outside."""
+        """Return to the enclosing pass."""
         self._running.pop()
 
     def extend(self, subject: Subject) -> Subject:
-        """The subject with the passes that its own ran, and their rules."""
+        """The subject, extended by the passes that it ran and their rules."""
         inner = {name: p for q in subject.passes for name, p in self.by_name.get(q.name, {}).items()}
         single = [p for p in inner.values() if not isinstance(p, Pipeline | Fixpoint)]
         rules = tuple((r, p) for p in single if isinstance(p, RulePass) for r in p.rules)
@@ -158,10 +158,10 @@ class _InnerPasses(Instrumentation):
 def explain_model(model: ModelLike, name: str, options: ExplainOptions) -> Explanation:
     """Show where the rule, pass or group `name` applies in a run of `pipeline`, and why not elsewhere in the result.
 
-    `as_is`: in the model as it is loaded, instead. `at`: only at a node, or at the producer of a value. `limit`: the
-    number of near misses to keep for each rule, the nearest first. Other parameters are as for `optimize`, but nothing
-    is verified and no model is written. Raises ModelError for an unusable model or an unknown node or value in it,
-    UnknownNameError, PluginError.
+    With `as_is`, match in the model as loaded instead. `at` limits the explanation to a node, or to the producer of a
+    value. `limit` is the number of near misses to keep for each rule, the nearest first. Other parameters mean the same
+    as for `optimize`, but nothing is verified and no model is written. Raises ModelError for an unusable model and for
+    an unknown node or value, UnknownNameError, and PluginError.
 
     Examples:
         >>> found = explain("model.onnx", "fuse-gemm")
@@ -187,7 +187,7 @@ def explain_model(model: ModelLike, name: str, options: ExplainOptions) -> Expla
     run = _RunOutcome(original)
     if (
         not options.as_is or subject.passes
-    ):  # passes without patterns run on a copy of a model that is explained as it is
+    ):  # passes without patterns run on a copy of the model if it is explained as loaded
         pipeline = replace(target, name="as it is", passes=_whole(subject.passes, chosen)) if options.as_is else chosen
         inner = _InnerPasses()
         attempt = PipelineRun(
@@ -219,10 +219,10 @@ def explain_model(model: ModelLike, name: str, options: ExplainOptions) -> Expla
     if not subject.in_pipeline:
         targets = [p.name for _, p in subject.rules if isinstance(p, Decompositions)]
         how = f"it with --target {targets[0]}" if targets else "its pass with --enable"
-        notes.append(f"{name} is not in the pipeline {chosen.name}; `passes run` takes {how}")
+        notes.append(f"{name} is not in the pipeline {chosen.name}; `passes run` runs {how}")
     if options.at and not _ops_named(run.model.graph, options.at):
         last = next((c for c in reversed(run.changes) if _concerns(c, options.at)), None)
-        who = f": {last.by} {last.where} was the last to change it (#{last.ordinal})" if last is not None else ""
+        who = f": {last.by} {last.where} changed it last (#{last.ordinal})" if last is not None else ""
         notes.append(f"{options.at} no longer exists{who}")
     found = Explanation(
         source.label, name, subject.is_group, chosen.name, options.as_is, options.at,
@@ -240,7 +240,7 @@ explain = with_keywords_after_two(ExplainOptions, "explain")(explain_model)
 def _explain_rule(
     r: Rule, p: Pass, run: _RunOutcome, layers: list[list[Op]] | None, types: Counter[str], options: ExplainOptions
 ) -> RuleExplanation:
-    """Explain a rule of a pass, in the whole model or around the ops of the first of `layers`."""
+    """Explain a rule of a pass, in the whole model or near the ops in the first of `layers`."""
     changes = [c for c in run.changes if c.by == r.name and (not options.at or _concerns(c, options.at))]
     report = None
     if not any(q.by == r.name and q.failure_kind == FailureKind.ENDLESS for q in run.rejected):
@@ -252,7 +252,7 @@ def _explain_rule(
 
 
 def _whole(passes: Sequence[Pass], pipeline: Pass) -> list[Pass]:
-    """The passes, those that legalize with all decompositions of the pipeline, as chains are planned with all."""
+    """The passes; those that legalize get all decompositions of the pipeline, because they plan chains of them."""
     from ...passes.legalization import Legalize  # noqa: PLC0415 - few rules are explained in a file as it is
 
     complete = {p.name: p for p in leaves(pipeline) if isinstance(p, Legalize)}
@@ -260,7 +260,7 @@ def _whole(passes: Sequence[Pass], pipeline: Pass) -> list[Pass]:
 
 
 def _declines(p: Pass, name: str, run: _RunOutcome, at: str) -> dict[str, str]:
-    """The reasons of a pass, or of its rule of that name, by place; the reasons of several rules together."""
+    """The reasons of a pass, or of its rule with that name, by place; reasons of several rules are combined."""
     found: dict[str, list[str]] = {}
     rules = [r.name for r in selectable_rules(p)]
     for by in [name] if name in rules else [p.name, *rules]:
@@ -271,7 +271,7 @@ def _declines(p: Pass, name: str, run: _RunOutcome, at: str) -> dict[str, str]:
 
 
 def _lost_roots(r: Rule, types: Counter[str], run: _RunOutcome) -> str:
-    """The change that replaced the last op at which a rule could have started, if there was one in the file."""
+    """Name the change that replaced the last possible root of a rule, if the file had one."""
     count, heads = sum(types[t] for t in r.root_types), tuple(f"{t} " for t in r.root_types)
     last = next((c for c in reversed(run.changes) if any(label.startswith(heads) for label in c.replaced)), None)
     if last is None or not count:
@@ -280,23 +280,23 @@ def _lost_roots(r: Rule, types: Counter[str], run: _RunOutcome) -> str:
 
 
 def _is_by(change: Change, p: Pass) -> bool:
-    """Whether a pass made a change, in its own name or the name of one of its rules."""
+    """Whether a pass made a change, in its own name or in that of one of its rules."""
     rules = rule_names(p)
     return change.pass_name == p.name and (not rules or change.by in {p.name, *rules})
 
 
 def _concerns(change: Change, name: str) -> bool:
-    """Whether a change was made at a value of that name, or replaced it or its producer."""
+    """Whether a change was made at a value with that name, or replaced it or its producer."""
     return change.place == name or any(label == name or label.endswith(f" {name}") for label in change.replaced)
 
 
 def _ops_named(graph: Graph, name: str) -> list[Op]:
-    """The nodes of that name, and the producers of values of that name, in bodies too."""
+    """The nodes with that name, and the producers of values with that name, including bodies."""
     return [op for g in graph.with_subgraphs() for op in g.ops() if name in (op.name, *(v.name for v in op.outputs))]
 
 
 def _require_op_name(name: str, graph: Graph) -> None:
-    """Raise ModelError for a name that no node and no value made by one has."""
+    """Raise ModelError if no node, and no value that a node produces, has this name."""
     ops = [op for g in graph.with_subgraphs() for op in g.ops()]
     names = {n for op in ops for n in (op.name, *(v.name for v in op.outputs)) if n}
     if name not in names:
@@ -304,13 +304,13 @@ def _require_op_name(name: str, graph: Graph) -> None:
 
 
 def _downstream_layers(ops: list[Op]) -> list[list[Op]]:
-    """The ops, then the consumers of their results, then the consumers of the results of these; each once. O(V + E)."""
+    """The ops, then the consumers of their results, and so on; each op once. O(V + E)."""
     by_graph = [nx.bfs_layers(g.nx, {op for op in ops if op.graph is g}) for g in dict.fromkeys(op.graph for op in ops)]
     return [[n for n in chain(*layers) if isinstance(n, Op)] for layers in zip_longest(*by_graph, fillvalue=())][::2]
 
 
 def _pattern_roots(layers: list[list[Op]], rule: Rule) -> set[Op]:
-    """Those of the first layer at which a pattern could start; if there are none, all from which one reaches them."""
+    """The possible roots of a pattern in the first layer; if there are none, all from which one reaches that layer."""
     roots = {op for op in chain(*layers[:1]) if op.type in rule.root_types}
     return roots or set(chain(*layers[: max(map(_depth, rule.patterns))]))
 

@@ -1,4 +1,4 @@
-"""Models, and parts of them, in the syntax that onnx.parser reads."""
+"""Models and regions of them, in the syntax that onnx.parser reads."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def show(
     types: bool = False,
     max_elements: int | None = None,
 ) -> str:
-    """The text of a model, as `onnx.parser.parse_model` reads it.
+    """Format a model as text that `onnx.parser.parse_model` reads.
 
-    `region`: of the ops around a value or node alone, at most `radius` ops away in either direction. `types`: with the
-    types of all values that are known. Tensors of more than `max_elements` elements are references to external data
-    that say so; external data of the model are references to its files. Raises ModelError for an unusable model, and
-    for a region that it does not have.
+    `region` limits the text to the ops around a value or node, at most `radius` ops away in either direction. `types`
+    adds all known types of values. Tensors of more than `max_elements` elements become references to external data,
+    marked as such; external data of the model become references to its files. Raises ModelError for an unusable model
+    or an unknown region.
 
     Examples:
         >>> print(show("model.onnx", region="r", radius=0, types=True))
@@ -64,7 +64,7 @@ def show(
 
 
 def _tensor_chunks(tensor: Tensor, name: str, source: Path | None, max_elements: int | None) -> Iterator[Chunk]:
-    """A tensor, without its elements if they are in another file than `source`, or more than `max_elements`."""
+    """Yield a tensor, without elements that are in another file than `source` or number more than `max_elements`."""
     size = tensor.size if max_elements is None else max_elements
     mapped = tensor.mapped
     if tensor.size > size or mapped is None or not isinstance(mapped.file, MappedFile) or mapped.file.path == source:
@@ -76,7 +76,7 @@ def _tensor_chunks(tensor: Tensor, name: str, source: Path | None, max_elements:
 
 
 def _region(model: Model, name: str, radius: int) -> onnx.ModelProto:
-    """The ops around a value or node of that name, as a model."""
+    """The ops around a value or node with that name, as a model."""
     start = _ops_at(model.graph, name)
     if not start:
         known = [n for g in model.graph.with_subgraphs() for n in (*_value_names(g), *(op.name for op in g.ops()))]
@@ -95,7 +95,7 @@ def _region(model: Model, name: str, radius: int) -> onnx.ModelProto:
 
 
 def _ops_at(graph: Graph, name: str) -> list[Op]:
-    """The ops of one graph that have a name, or make the value of that name; else those that read it."""
+    """The ops of one graph that have a name or produce the value with that name, or else those that read it."""
     for g in graph.with_subgraphs():
         if made := [op for op in g.ops() if name in (op.name, *(v.name for v in op.outputs))]:
             return made

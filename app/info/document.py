@@ -1,4 +1,4 @@
-"""The document about models, a column of its table for each."""
+"""The document about models, with a table column for each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NARROW = 15  # characters of a line in a cell of more models, of which three fit
 
 
 def describe(report: InfoReport) -> Document:
-    """The models side by side, and those that cannot be loaded."""
+    """Describe the models side by side, and those that cannot be loaded."""
     names = column_names([m.model for m in report.models])
     width = NARROW if len(names) > WIDE_MODELS else None
     rows = [
@@ -36,7 +36,7 @@ def describe(report: InfoReport) -> Document:
 
 
 def _misfit_lines(report: InfoReport) -> Iterator[str]:
-    """For each model that is not on the target, all ops that are not."""
+    """Yield all unsupported ops, for each model that the target does not support."""
     for m in report.models:
         if m.target is not None and m.target.misfits:
             yield f"{m.model}: not supported by {m.target.target}"
@@ -44,7 +44,7 @@ def _misfit_lines(report: InfoReport) -> Iterator[str]:
 
 
 def _provider_lines(report: InfoReport) -> Iterator[str]:
-    """For each model, what the execution provider does not take."""
+    """Yield the nodes that the execution provider does not support, for each model."""
     for m in report.models:
         if m.providers is not None:
             fit = m.providers.fit
@@ -55,7 +55,7 @@ def _provider_lines(report: InfoReport) -> Iterator[str]:
 
 
 def column_names(models: Sequence[str]) -> list[str]:
-    """Names of models that differ: the names of the files, with as many of their folders as they do not share."""
+    """Distinct names of models: their file names, with as many folders as needed."""
     short = [Path(m).name for m in models]
     if len(set(short)) == len(set(models)):
         return short
@@ -78,7 +78,7 @@ def _broken(text: str, width: int | None) -> Cell:
 
 
 def info_rows(report: InfoReport) -> Iterator[Sequence[str]]:
-    """The rows of the table; a heading is alone in its row."""
+    """Yield the rows of the table; a heading is the only cell of its row."""
     models = report.models
 
     def row(label: str, text: Callable[[ModelInfo], str]) -> Sequence[str]:
@@ -118,7 +118,7 @@ MAX_EXPRESSION = 60  # characters of a peak
 
 
 def _peak_text(m: ModelInfo) -> str:
-    """The peak of the bytes of computed values, as far as it can be said in a line."""
+    """The peak memory of computed values, if it fits into one line."""
     more = f" and {plural(m.unsized_values, 'value')} of unknown size" if m.unsized_values else ""
     if isinstance(m.peak_bytes, int):
         return f"{decimal(m.peak_bytes)}{more}"

@@ -44,7 +44,7 @@ NO_ANALYSES: Mapping[str, Callable[[Graph], object]] = {}
 
 
 class Weights(Struct, frozen=True):
-    """The initializers of one element type: how many, their elements, and bytes of these."""
+    """The initializers of one element type: their number, elements and bytes."""
 
     tensors: int
     elements: int
@@ -52,16 +52,21 @@ class Weights(Struct, frozen=True):
 
 
 class ModelInfo(Struct, frozen=True):
-    """A model, with local functions inlined if that is possible.
+    """A model, with local functions inlined if possible.
 
-    `ops` by type (domain.type outside the standard one), in bodies too and without Constant ops; `nodes`: their sum.
-    `parameters`: elements of initializers, `weights` those by element type. `bytes` on disk, of which `external_bytes`
-    in `external_files`. `inputs` and `outputs`: types as in `float[N,4]`, by name; `overridable_initializers`: the
-    inputs that callers may leave out. `functions`: local ones in the file. `metadata` of the model. `peak_bytes`: of
-    the computed values in memory at a time, if ops run in the order of the file: a number, an expression of symbols,
-    or None where it is not known; `unsized_values` are not counted, as nothing is known of their sizes. `analyses`: the
-    results of analyses of plugins as texts, by name. `target`: whether it is on the target that was asked for;
-    `providers`: what the execution provider that was asked for takes.
+    Attributes:
+        ops: the number of ops by type (domain.type for other domains), including bodies, without Constant ops.
+        nodes: the sum of `ops`.
+        parameters: the number of elements of initializers; `weights` has them by element type.
+        bytes: the size on disk, including the `external_bytes` in `external_files`.
+        inputs: types such as `float[N,4]`, by name; likewise `outputs`.
+        overridable_initializers: the inputs that have default values.
+        functions: the number of local functions in the file.
+        peak_bytes: the peak memory of computed values if ops run in file order: a number, an expression of symbols, or
+            None if unknown; `unsized_values` is the number of values whose size is unknown, which are not included.
+        analyses: the results of analyses of plugins as texts, by name.
+        target: the ops that the requested target does not support.
+        providers: the nodes that the requested execution provider supports.
 
     Examples:
         >>> (model_info,) = info("model.onnx").models
@@ -99,20 +104,20 @@ class ModelInfo(Struct, frozen=True):
         sizes: Specialize | None = None,
         analyses: Mapping[str, Callable[[Graph], object]] = NO_ANALYSES,
     ) -> ModelInfo:
-        """The data of a model, with `sizes`; its weights are not read. O(nodes + values). Raises ModelError.
+        """Collect the data of a model, with `sizes`, without reading its weights. O(nodes + values). Raises ModelError.
 
-        Of a file in onnxruntime's own format, whose ops are fused, the target is the configuration of a build.
+        For a file in onnxruntime's own format, whose ops are fused, the target is the configuration of a build.
         """
         model, whole = source.load(), None
         if source.is_ort:
             whole = OrtFile.read(source.files[0])
-            require(sizes is None, f"{source.label}: the sizes of an .ort file are those of its .onnx file")
+            require(sizes is None, f"{source.label}: sizes cannot be set for an .ort file: give its .onnx file")
         elif isinstance(target, BuildConfig):
-            raise ModelError(f"{source.label}: a configuration of a build is for .ort files, whose ops are fused")
+            raise ModelError(f"{source.label}: the configuration of a build applies only to .ort files")
         if source.is_ort and isinstance(target, Target):
-            raise ModelError(f"{source.label}: a target is for .onnx files; for this one, give the .config of a build")
+            raise ModelError(f"{source.label}: this target applies only to .onnx files: give the .config of a build")
         functions = len(model.graph.context.functions)
-        with suppress(ModelError):  # then calls count as ops
+        with suppress(ModelError):  # otherwise, calls count as ops
             model = replace(source, inline=True).load() if functions else model
         if sizes is not None:
             sizes.transform(model)
@@ -162,7 +167,7 @@ class ModelInfo(Struct, frozen=True):
 
 @dataclass(slots=True)
 class InfoReport:
-    """The models that can be loaded, in the order given, and for each other one the reason.
+    """The models that could be loaded, in the given order, and the reason for each that could not.
 
     Examples:
         >>> report = info(["model.onnx", "missing.onnx"])
@@ -176,7 +181,7 @@ class InfoReport:
 
     @property
     def ops(self) -> dict[str, int]:
-        """The operators of all models with the highest number in one of them, in falling order."""
+        """The operators of all models with their highest number in one model, in descending order."""
         most = Counter[str]()
         for m in self.models:
             most |= Counter(m.ops)
@@ -190,15 +195,19 @@ class InfoReport:
 
 
 def read_models(models: ModelLike | Sequence[ModelLike], options: InfoOptions) -> InfoReport:
-    """Operators, sizes and interfaces of `models`, without reading their weights.
+    """Describe operators, sizes and interfaces of `models`, without reading their weights.
 
-    A model that cannot be loaded is in `failures` of the report, and the others are reported. `dim`, `shape`: sizes of
-    symbolic dims, and shapes of inputs, as for `optimize`. `target`: an engine, by
-    name or as a Target, of which `target` of each model says whether it takes all ops; `plugin`: files with targets or
-    analyses; `analysis`: names of analyses of installed packages. `ep`: an execution provider of onnxruntime, in a
-    `ep_library` of its own or not, for which each model is loaded: `providers` says which nodes it takes.
-    `required_operators`: where to write the configuration of a build of onnxruntime for .ort files, by its own tool.
-    `json`: where to write the report as JSON. `progress`: as for `optimize`, with the name of each model.
+    A model that cannot be loaded is in `failures` of the report; the others are described.
+
+    Options:
+        models: a model, or several.
+        dim: sizes of symbolic dims; `shape`: shapes of inputs, as for `optimize`.
+        target: an engine, by name or as a Target; `target` of each model has the ops that it does not support.
+        plugin: files with targets or analyses; `analysis`: names of analyses in installed packages.
+        ep: an execution provider of onnxruntime, which may be in an `ep_library`. Each model is loaded with it, and
+            `providers` of each model has the nodes that it supports.
+        required_operators: a file for the configuration of an onnxruntime build that can run these .ort files.
+        json: a file for the report as JSON; `progress` is called with the name of each model.
 
     Examples:
         >>> info("model.onnx").models[0].ops
@@ -225,7 +234,7 @@ def read_models(models: ModelLike | Sequence[ModelLike], options: InfoOptions) -
     paths = OutputPaths.of(report=options.json, required_operators=options.required_operators)
     if paths.required_operators is not None:
         other = next((s.label for s in sources if not s.is_ort), "")
-        require(not other, f"--required-operators: {other} is no .ort file; `passes run -o model.ort` makes one")
+        require(not other, f"--required-operators: {other} is not an .ort file; `passes run -o model.ort` makes one")
     paths.require_distinct([p for s in sources for p in s.files])
     report = InfoReport(versions=versions())
     show = phase_callback(options.progress)
@@ -254,21 +263,21 @@ info = with_keywords(InfoOptions, "info")(read_models)
 
 
 def _assignment(source: ModelSource, sizes: Specialize | None, session: SessionConfig) -> ProviderAssignment:
-    """The nodes of a model that the provider of a session takes. Raises ModelError."""
+    """The nodes of a model that the provider of a session supports. Raises ModelError."""
     if source.is_ort:
-        raise ModelError(f"{source.label}: its nodes are assigned already: give --ep with the .onnx file")
+        raise ModelError(f"{source.label}: the nodes of an .ort file are already assigned: give the .onnx file")
     model = source.load()
     if sizes is not None:
         sizes.transform(model)
     try:
         return assignment(model, session, is_external=source.is_external)
     except ModelError as e:
-        reason = str(e).partition(": give a library")[0]  # of custom operators, for which there is no option here
+        reason = str(e).partition(": give a library")[0]  # there is no option for custom operators
         raise ModelError(f"{source.label}: {reason}") from e
 
 
 def _build_fit(build: BuildConfig, source: ModelSource) -> TargetFit:
-    """Whether a build of onnxruntime has all that an .ort file needs."""
+    """The ops and types of an .ort file that a build of onnxruntime lacks."""
     with ScratchFolder() as folder:
         needed = BuildConfig.parse(required_operators_of(source.files[:1], folder))
     lacks = build.lacks(needed)

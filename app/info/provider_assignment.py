@@ -1,4 +1,4 @@
-"""The nodes that an execution provider of onnxruntime takes, and why others are left to the CPU."""
+"""The nodes that an execution provider of onnxruntime supports, and why the others run on the CPU."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ LOAD_TIMEOUT = 600.0  # seconds
 WORKER = module_command(__name__)
 KEPT_ON_CPU = re.compile(r"Force fallback to CPU execution for node: (.*) because")
 REMARK = re.compile(r"\[[EW]:onnxruntime:[^\]]*\] (.*?)(?:\x1b\[m)?$")
-MAX_REMARKS, MAX_REMARK = 5, 300  # and characters of each
-INSERTED = "made by onnxruntime"  # the name of nodes of functions that it inlined, which have none
-CHEAP_REASON = "onnxruntime keeps it on the CPU, as copies of its operands would take longer"
+MAX_REMARKS, MAX_REMARK = 5, 300  # the number of remarks, and the characters of each
+INSERTED = "made by onnxruntime"  # the name of nodes that come from functions inlined by onnxruntime
+CHEAP_REASON = "onnxruntime keeps it on the CPU because copying its operands would take longer"
 
 
 class AssignedNode(Struct, frozen=True):
-    """A node of a model in onnxruntime, after its basic optimizations, and its `provider` by the full name."""
+    """A node of a model after onnxruntime's basic optimizations, and the full name of its `provider`."""
 
     provider: str
     name: str
@@ -43,10 +43,10 @@ class AssignedNode(Struct, frozen=True):
 
 
 class ProviderAssignment(Struct, frozen=True):
-    """The number of nodes by the short name of the provider that takes them, and those off the one asked for.
+    """The number of nodes by short name of their provider, and the nodes that the requested provider does not support.
 
-    Providers take nodes after the basic optimizations of onnxruntime, before others fuse them. `remarks` are warnings
-    of onnxruntime, and of the provider, about a model of which something is left.
+    Providers take nodes after the basic optimizations of onnxruntime, before other optimizations fuse them. `remarks`
+    are warnings of onnxruntime and the provider, if any nodes are unsupported.
     """
 
     nodes: dict[str, int]
@@ -58,7 +58,7 @@ class AssignmentWorker:
     """Sessions in this process."""
 
     def assigned(self, model: Path, config: SessionConfig) -> tuple[list[str], list[AssignedNode]]:
-        """The providers of a session, and the nodes of each. Raises EvaluationError."""
+        """The providers of a session, and the nodes with their providers. Raises EvaluationError."""
         session = LoadedModel(model, config).session
         assert isinstance(session, OrtSession)
         inner: Any = session.session
@@ -71,9 +71,9 @@ class AssignmentWorker:
 
 
 def assignment(model: Model, config: SessionConfig, *, is_external: bool) -> ProviderAssignment:
-    """The nodes that the provider of a config takes of a model, which gets unique names.
+    """The assignment of a model's nodes to the provider of a config; gives the nodes unique names.
 
-    `is_external`: it keeps weights in other files. Raises ModelError if it does not load.
+    `is_external`: weights are in other files. Raises ModelError if the model does not load.
     """
     make_node_names_unique(model.graph)
     with ScratchFolder() as folder:
@@ -94,9 +94,9 @@ def assignment(model: Model, config: SessionConfig, *, is_external: bool) -> Pro
 def assignment_of(
     graph: Graph, nodes: Sequence[AssignedNode], wanted: str, providers: Collection[str], log: Iterable[str]
 ) -> ProviderAssignment:
-    """The assignment of the nodes of a session with these providers, by what it logs.
+    """The assignment of nodes in a session with these providers, according to its log.
 
-    `wanted` is the full name of a provider; "" for the one of a library.
+    `wanted` is the full name of a provider, or "" for the provider of a library.
     """
     wanted = wanted or next((p for p in providers if p != CPU), CPU)
     name, lines = short_name(wanted), list(log)
@@ -111,22 +111,22 @@ def assignment_of(
         if node.name in kept:
             return CHEAP_REASON
         if (node.op, kind) in taken:
-            return f"{name} takes other {node.op}{of_type}"
+            return f"{name} supports other {node.op} nodes{of_type}, but not this one"
         other_types = any(op == node.op for op, _ in taken)
-        return f"{name} takes {node.op}, but not{of_type}" if other_types else f"{name} takes no {node.op}{of_type}"
+        return f"{name} supports {node.op}, but not{of_type}" if other_types else f"{name} lacks {node.op}{of_type}"
 
     counts = Counter(short_name(n.provider) for n in nodes)
     misfits = [Misfit(n.op, n.name, reason(n)) for n in nodes if n.provider != wanted]
     if not taken and misfits:
         started = wanted in providers
-        misfits = [Misfit("", "", f"{name} takes no node" if started else f"onnxruntime could not start {name}")]
+        misfits = [Misfit("", "", f"{name} supports no node" if started else f"onnxruntime could not start {name}")]
     told = (shorten(strip_source_locations(text), MAX_REMARK, placeholder=" ...") for text in remarks)
     shown = [*told][:MAX_REMARKS] if misfits else []
     return ProviderAssignment(dict(counts.most_common()), TargetFit(name, misfits), shown)
 
 
 def _input_types(op: Any) -> str:
-    """The element types of the operands of an op whose types are known, each once."""
+    """The distinct known element types of an op's operands."""
     known = [v.known_dtype for v in op.inputs if v is not None and v.known_dtype]
     return ", ".join(dict.fromkeys(map(element_type, known)))
 

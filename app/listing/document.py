@@ -15,12 +15,12 @@ OTHERS = {
     "standard": "supports all standard operators; listed operators only in the listed forms",
     "function": "supports the operators that its function accepts, by type, opset and element types",
 }
-"""What a target takes beside its list, in words."""
+"""Which operators a target supports besides its list."""
 _OPTION_FIELD = re.compile(r"\{(\w+)\}")
 
 
 def describe_all(listing: Listing) -> Document:
-    """All passes, a line each, by source; all pipelines, targets and engines, and other optimizers."""
+    """Describe all passes by source, one per line, then pipelines, targets, engines and other optimizers."""
     cells = [(p.name, p.stage, _size(p)) for p in listing.passes]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     blocks = list[Block]()
@@ -53,7 +53,7 @@ def _engine_text(e: EngineInfo) -> str:
 
 
 def describe_rules(listing: Listing) -> Document:
-    """The rules of a listing by pass, the passes without one, and targets."""
+    """Describe the rules of a listing by pass, the passes without rules, and targets."""
     blocks = [
         Facts(pass_name, {r.name: r.equation for r in rules}, on=TERMINAL)
         for pass_name, rules in groupby(listing.rules, key=lambda r: r.pass_name)
@@ -64,7 +64,7 @@ def describe_rules(listing: Listing) -> Document:
 
 
 def describe_details(listing: Listing) -> Document:
-    """All data of the passes, rules, pipelines and targets."""
+    """Describe passes, rules, pipelines and targets in full."""
     lines = [line for p in listing.passes for line in _pass_lines(p)]
     lines += [line for r in listing.rules for line in _rule_lines(r, "", f", a rule of {r.pass_name}")]
     lines += [line for t in listing.targets for line in _target_lines(t)]

@@ -38,7 +38,7 @@ ANY, NEVER = "any", "never"  # forms of operators
 
 
 class RuleInfo(Struct, frozen=True):
-    """A rule: its pass, equation and contract, the operators of its pattern, and its recorded guarantee, in full."""
+    """A rule: its pass, equation, contract, pattern operators, and the guarantee that is on record."""
 
     name: str
     pass_name: str
@@ -61,9 +61,9 @@ class OptionInfo(Struct, frozen=True):
 
 
 class PassInfo(Struct, frozen=True):
-    """A pass. `pipelines` are the ones that contain it; `opsets` the first and last that it supports (None: any).
+    """A pass. `pipelines` are those that contain it; `opsets` are the first and last that it supports (None: any).
 
-    `stage` is `transform` for a transform; `option` the one of `passes run` that enables it, if it has one.
+    `stage` is `transform` for a transform. `option` is the option of `passes run` that enables it, if there is one.
     """
 
     name: str
@@ -87,7 +87,7 @@ class PassInfo(Struct, frozen=True):
 
 
 class PipelineInfo(Struct, frozen=True):
-    """A pipeline: its passes in order; `repeats`: until nothing changes."""
+    """A pipeline: its passes in order; `repeats`: they are repeated until nothing changes."""
 
     name: str
     source: str
@@ -97,10 +97,10 @@ class PipelineInfo(Struct, frozen=True):
 
 
 class TargetInfo(Struct, frozen=True):
-    """A target. `list_source` says where its list is from, `others` which operators it takes that are not listed.
+    """A target. `list_source` is the source of its list; `others` says which unlisted operators it supports.
 
-    `operators` and `avoided` are the operators by their forms in words. `opset` is 0 for the highest of the installed
-    onnxruntime; `rules` are its own decompositions.
+    `operators` and `avoided` are operators by descriptions of their forms. `opset` is 0 for the highest opset of the
+    installed onnxruntime. `rules` are the target's own decompositions.
     """
 
     name: str
@@ -116,7 +116,7 @@ class TargetInfo(Struct, frozen=True):
 
 
 class EngineInfo(Struct, frozen=True):
-    """An engine for `--engine`: its version, "" where it is not installed, and then what installs it; precisions."""
+    """An engine for `--engine`: its precisions and version; if the version is "", the command that installs it."""
 
     name: str
     source: str
@@ -126,7 +126,7 @@ class EngineInfo(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """All passes, pipelines, targets and engines, or the named ones with `rules`. `adapters` and `broken`: by name."""
+    """All passes, pipelines, targets and engines, or the named ones with `rules`; `adapters` and `broken` by name."""
 
     passes: tuple[PassInfo, ...]
     pipelines: tuple[PipelineInfo, ...]
@@ -137,12 +137,12 @@ class Listing(Struct, frozen=True):
     engines: tuple[EngineInfo, ...] = ()
 
     def to_json(self) -> str:
-        """The whole of it as JSON text."""
+        """The listing as JSON text."""
         return json_text({"versions": versions(), **to_builtins(self)})
 
 
 def listing(wanted: Sequence[str] = (), plugins: Sequence[PluginLike] = ()) -> Listing:
-    """All passes, pipelines, targets and engines, or the `wanted` ones. Raises UnknownNameError and PluginError."""
+    """List all passes, pipelines, targets and engines, or those `wanted`. Raises UnknownNameError and PluginError."""
     names = NameResolver(plugins)
     broken: LoadErrors = {}
     registry = names.full_registry(broken)
@@ -157,7 +157,7 @@ def listing(wanted: Sequence[str] = (), plugins: Sequence[PluginLike] = ()) -> L
 
 
 def _engines(broken: dict[str, str]) -> Iterator[EngineInfo]:
-    """The engines of this package and of installed plugins; those that cannot be loaded are added to `broken`."""
+    """Yield the built-in engines and those of installed plugins; add those that cannot be loaded to `broken`."""
     for name in engine_names():
         source = engine_source(name)
         try:
@@ -176,7 +176,7 @@ def _engines(broken: dict[str, str]) -> Iterator[EngineInfo]:
 
 
 def listing_by_operator(operator: str, plugins: Sequence[PluginLike] = ()) -> Listing:
-    """The rules whose patterns have `operator`, and their passes. Raises UnknownNameError and PluginError."""
+    """List the rules whose patterns contain `operator`, and their passes. Raises UnknownNameError and PluginError."""
     everything = listing((), plugins)
     rules = tuple(dict.fromkeys(r for p in everything.passes for r in p.rules if operator in r.operators))
     if not rules:
@@ -188,10 +188,10 @@ def listing_by_operator(operator: str, plugins: Sequence[PluginLike] = ()) -> Li
 
 
 def listing_by_search(text: str, plugins: Sequence[PluginLike] = ()) -> Listing:
-    """The passes, rules and targets with all the words of `text` in names, equations, descriptions and operators.
+    """List the passes, rules and targets with all words of `text` in names, equations, descriptions or operators.
 
-    Case does not count, and `layernorm` is found in LayerNormalization, layer-norm and layer_norm. Raises
-    UnknownNameError if there are none, and PluginError.
+    Case is ignored, and `layernorm` matches LayerNormalization, layer-norm and layer_norm. Raises UnknownNameError if
+    nothing matches, and PluginError.
     """
     everything = listing((), plugins)
     words = [word for word in re.split(r"[-_\s]+", text.casefold()) if word]
@@ -240,13 +240,13 @@ def _listing_by_name(wanted: Sequence[str], registry: PassRegistry, names: NameR
 
 
 def _targets(registry: PassRegistry) -> Mapping[str, tuple[Target, str]]:
-    """All targets by name, with their sources: those of this package, and those of a registry."""
+    """All targets by name with their sources: the built-in ones and those of a registry."""
     shipped = {name: (shipped_target(name), own_label()) for name in TARGET_NAMES}
     return shipped | {name: (t, registry.target_sources[name]) for name, t in registry.targets.items()}
 
 
 def _target_info(target: Target, source: str) -> TargetInfo:
-    """A target; its operators are grouped by what is said of them."""
+    """A target, with its operators grouped by the description of their forms."""
     others = target.others if isinstance(target.others, str) else "function"
     return TargetInfo(
         target.name,
@@ -267,7 +267,7 @@ def _decompositions(target: Target) -> tuple[RuleInfo, ...]:
 
 
 def _by_words(forms: Mapping[str, Sequence[Support]]) -> dict[str, list[str]]:
-    """The operators by their forms in words, in the order of the list."""
+    """The operators by descriptions of their forms, in list order."""
     found = defaultdict[str, list[str]](list)
     for name, own in forms.items():
         found[" or ".join(filter(None, map(_form_words, own))) or ANY].append(name)
@@ -275,7 +275,7 @@ def _by_words(forms: Mapping[str, Sequence[Support]]) -> dict[str, list[str]]:
 
 
 def _form_words(form: Support) -> str:
-    """A form of an operator in words; "" for any."""
+    """The description of an operator's form; "" for any form."""
     if form.last is not None and form.last < form.first:
         return NEVER
     said = [f"opset {form.first} to {form.last}"] if form.last is not None else []
@@ -289,7 +289,7 @@ def _form_words(form: Support) -> str:
 
 
 def _facts_in_words(what: str, facts: Collection[object] | Mapping[str, Collection[object]]) -> Iterator[str]:
-    """What is said of the types, or the ranks, of the first input, or of inputs by name."""
+    """Yield descriptions of the types, or the ranks, of the first input, or of inputs by name."""
     if isinstance(facts, Mapping):
         by_input = cast("Mapping[str, Collection[object]]", facts)
         yield from (f"{what} of {name} {_alternatives(values)}" for name, values in by_input.items())

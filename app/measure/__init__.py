@@ -1,1 +1,1 @@
-"""Measurements of models in processes of their own."""
+"""Measurements of models in separate processes."""

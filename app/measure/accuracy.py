@@ -1,4 +1,4 @@
-"""Accuracy of models on labelled sets, by a metric that is ready, or a function of a user."""
+"""Accuracy of models on labelled sets, by a built-in metric or a user's function."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LabelledSet(Struct, frozen=True):
         return cls(path.name, read_arrays(path))
 
     def labels(self, inputs: Sequence[InputSpec]) -> Array:
-        """The array called labels, or the only one that is not an input. Raises ModelError if neither exists."""
+        """The array named labels, or the only one that is not an input. Raises ModelError if neither exists."""
         names = {i.name for i in inputs}
         others = [name for name in self.arrays if name not in names]
         if LABELS not in others and len(others) != 1:
@@ -53,11 +53,11 @@ class LabelledSet(Struct, frozen=True):
             raise ModelError(f"{self.name}: it has no array {LABELS}; {which}")
         name = LABELS if LABELS in others else others[0]
         if not self.arrays[name].ndim or not len(self.arrays[name]):
-            raise ModelError(f"{self.name}: {name} has no rows")
+            raise ModelError(f"{self.name}: {name} has no rows (it is a scalar)")
         return self.arrays[name]
 
     def feeds(self, inputs: Sequence[InputSpec], rows: int) -> tuple[dict[str, Any], dict[str, int]]:
-        """The inputs of a model, and the axes of those that have `rows` rows. Raises ModelError for others."""
+        """The inputs of a model, and the axes with `rows` rows. Raises ModelError for unsuitable arrays."""
         arrays = {i.name: self.arrays[i.name] for i in inputs if i.name in self.arrays}
         if (cache := TokenCache.of(inputs, arrays)) is not None:
             arrays = cache.complete(inputs, arrays, self.name)
@@ -71,7 +71,7 @@ class LabelledSet(Struct, frozen=True):
                 raise ModelError(f"{self.name}: {name} has {found} rows, the labels have {rows}")
         if not axes:
             raise ModelError(f"{self.name}: the model has no input with a row for each label")
-        for i in required:  # states, with the batch behind layers; one of a single row is that of all
+        for i in required:  # states have their batch after the layers; a single row is repeated
             axis = i.shape.index(leading) if isinstance(leading, str) and leading in i.shape[1:] else 0
             extent = np.shape(feeds[i.name])[axis] if 0 < axis < np.ndim(feeds[i.name]) else 0
             if i.name not in axes and extent in {1, rows}:
@@ -95,16 +95,17 @@ def run_in_batches(
     feeds: Mapping[str, Any],
     axes: Mapping[str, int],
 ) -> dict[str, Any]:
-    """The outputs of a model for all rows of inputs, which they have along `axes`, in batches.
+    """Compute the outputs of a model for all rows, which inputs have along `axes`, in batches.
 
-    Outputs have the rows along their first axis, wherever the model has its batch: the axis that grows with it, or of a
-    fixed batch the first one that is as long. An output without such an axis, or whose other extents vary, is a list of
-    what each run gives, of a single row if the model takes one. Raises EvaluationError if it does not run.
+    Outputs have the rows along their first axis, wherever the model has its batch axis: the axis that grows with the
+    batch or, for a fixed batch, the first axis of that size. An output without such an axis, or with other varying
+    extents, is a list of the outputs of each run, with a single row if the model accepts it. Raises EvaluationError if
+    it does not run.
     """
     if batch_symbol(inputs) is None:
         return _run_in_batches_of(fixed_batch(inputs), model, outputs, feeds, axes)
     known: dict[str, int | None] = {}
-    with suppress(EvaluationError):  # the batch is symbolic, but only one works
+    with suppress(EvaluationError):  # the batch is symbolic, but only one size works
         known = _axes_of_rows(model, outputs, feeds, axes)
         if None not in known.values():
             rows = _row_count(feeds, axes)
@@ -116,7 +117,7 @@ def run_in_batches(
 def _axes_of_rows(
     model: Session, outputs: Sequence[str], feeds: Mapping[str, Any], axes: Mapping[str, int]
 ) -> dict[str, int | None]:
-    """The axis of each output that grows with the batch, None for one without it."""
+    """The axis of each output that grows with the batch; None for outputs without one."""
     less, more = PROBED_SIZES
     rows = _row_count(feeds, axes)
     found = [model.run(outputs, rows_of(feeds, axes, np.arange(size) % rows)) for size in PROBED_SIZES]
@@ -147,7 +148,7 @@ def _run_in_batches_of(
     axes: Mapping[str, int],
     known: Mapping[str, int | None] | None = None,
 ) -> dict[str, Any]:
-    """The outputs in batches of that size, of which the last one repeats the last row to be complete."""
+    """Compute the outputs in batches of this size; the last batch is filled by repeating the last row."""
     found: dict[str, list[Any]] = {name: [] for name in outputs}
     rows = _row_count(feeds, axes)
     for start in range(0, rows, size):
@@ -158,7 +159,7 @@ def _run_in_batches_of(
 
 
 def _joined(values: list[Any], size: int, rows: int, axis: int | None) -> Any:
-    """The rows of an output of all batches; the values if they have no axis of rows, which is unknown if it is -1."""
+    """Concatenate the rows of an output from all batches; a list without an axis of rows; -1: the axis is unknown."""
     if isinstance(values[0], list):
         has_rows = axis is not None and all(len(v) == size for v in values)
         return [row for v in values for row in v][:rows] if has_rows else values
@@ -174,9 +175,9 @@ def _joined(values: list[Any], size: int, rows: int, axis: int | None) -> Any:
 def labelled_outputs(
     model: Session, inputs: Sequence[InputSpec], outputs: Sequence[str], examples: LabelledSet
 ) -> dict[str, Any]:
-    """The outputs of a model on a labelled set; tokens of a model with a cache are read in parts, with that cache.
+    """The outputs of a model on a labelled set; a model with a cache reads tokens in parts, with that cache.
 
-    Raises ModelError for a set that does not fit the model, EvaluationError if the model does not run.
+    Raises ModelError for a set that does not fit the model, and EvaluationError if the model does not run.
     """
     feeds, axes = examples.feeds(inputs, len(examples.labels(inputs)))
     cache = TokenCache.of(inputs, examples.arrays)
@@ -214,16 +215,16 @@ def jackknife_interval(whole: float, parts: Sequence[float]) -> tuple[float, flo
 
 
 def notes_about(outputs: Mapping[str, Any]) -> list[str]:
-    """A note for each output of a labelled set without rows."""
+    """A note for each output that has no rows."""
     names = [name for name, v in outputs.items() if isinstance(v, list) and v and isinstance(v[0], np.ndarray)]
     return [f"{name} has no batch axis: a metric receives a list of the outputs of each run" for name in names]
 
 
 def load_metric(text: str, labels: Array | None = None, arrays: Mapping[str, Array] | None = None) -> Metric:
-    """The metric of that name, or in `file.py` or `file.py:name`; for "" top-1, or R2 if labels are no classes.
+    """Load a metric by name, or from `file.py` or `file.py:name`; "" is top-1, or R2 if labels are not classes.
 
-    `arrays` are those of the labelled set. Raises PluginError for a file that cannot be run, UsageError for a metric or
-    a function that does not exist, and for a package that is missing.
+    `arrays` are those of the labelled set. Raises PluginError for a file that cannot be run, and UsageError for an
+    unknown metric or function and for a missing package.
     """
     if not text:
         is_real = labels is not None and labels.dtype.kind == "f" and not np.all(labels == np.round(labels))
@@ -240,7 +241,7 @@ def load_metric(text: str, labels: Array | None = None, arrays: Mapping[str, Arr
             result: Any = found(dict(outputs), labels)
             value = float(result)
         if not isfinite(value):
-            raise ModelError(f"--metric {text}: it returned {value}, which is not an accuracy")
+            raise ModelError(f"--metric {text}: it returned {value}, which is not a finite number")
         return value
 
     return Metric(name, metric)

@@ -1,4 +1,4 @@
-"""Agreement of a model with the original without labels: figures of outputs, by what the outputs are used for."""
+"""Agreement of a model with the original, measured on outputs without labels."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from .ready_metrics import CLASS_METRICS
 
 Array = np.ndarray[Any, Any]
 AGREEMENT, INTERVAL = "agreement", "95 % interval "
-FLOATS_AT_ONCE = 1 << 20  # of outputs: figures of so many take ten times their memory
+FLOATS_AT_ONCE = 1 << 20  # of outputs at a time; computing figures takes ten times their memory
 SCORING_OPS = frozenset({"Gemm", "MatMul", "Add", "Softmax", "LogSoftmax", "Sigmoid"})
 CLASSIFYING_OPS = frozenset({
     "Softmax", "LogSoftmax", "LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"
 })  # fmt: skip
-"""Operators whose results, in rows, are scores of classes."""
+"""Operators whose result rows are scores of classes."""
 DECIDING_OPS = frozenset({"ArgMax", "TopK", "Hardmax"})
 """Operators that choose among scores of classes."""
-ADDING_UP = 1e-3  # of 1, by which a sum of probabilities may be off: of 16 bits, too
-FEW_NUMBERS = 32  # of a row, up to which each is a quantity of its own
-VARYING = 1e-8  # of the power of a number, from which its variance is no rounding
+ADDING_UP = 1e-3  # tolerance of a sum of probabilities, sufficient for 16 bits
+FEW_NUMBERS = 32  # numbers in a row; up to this many, each is a separate quantity
+VARYING = 1e-8  # share of the power of a number; smaller variances are rounding
 
 
 class Score(Struct, frozen=True):
     """The `figure` of a model, and its `loss` against the original, in the unit of the budget.
 
-    `snr` is the least signal-to-noise ratio of the float outputs, in dB, None where it was not computed. `failure`:
-    why the model does not run. `interval`: the 95 % confidence interval of the loss for other samples of the same kind,
-    None where it is not known.
+    `snr` is the lowest signal-to-noise ratio of the float outputs, in dB; None if it was not computed. `failure` says
+    why the model does not run. `interval` is the 95 % confidence interval of the loss for other samples of the same
+    kind; None if it is not known.
     """
 
     figure: float
@@ -58,7 +58,7 @@ class Score(Struct, frozen=True):
 
 
 def score_text(figure: str, score: Score | None) -> str:
-    """The number of a score with the name `figure`; "" if there is none."""
+    """The number of a score with the name `figure`; "" without a score."""
     if score is None or score.failure or score.figure in {float("inf"), float("-inf")}:
         return ""
     return f"{score.figure:.1f}" if figure.endswith("(dB)") else f"{score.figure:.4g}"
@@ -66,16 +66,16 @@ def score_text(figure: str, score: Score | None) -> str:
 
 @dataclass(slots=True)
 class OutputFigures:
-    """Figures of an output of two models: sums over its elements, and over their differences, on all inputs.
+    """Figures of one output of two models: sums over its elements and their differences, on all inputs.
 
-    With `has_classes`, its rows are scores of classes; with `is_observed`, also if the original's are probabilities
-    that add up to 1. Else, with `varies`, the signal in rows of numbers is what varies of them: of each number apart if
-    there are few in a row, so that the noise divided by the signal is 1 - R2.
+    With `has_classes`, its rows are scores of classes; with `is_observed`, also if those of the original are
+    probabilities that add up to 1. Otherwise, with `varies`, the signal is the variance of the numbers in rows: of each
+    number separately if there are few in a row, so that noise divided by signal is 1 - R2.
 
-    `elements` counts floats, of which `nonfinite` are not finite in one model alone. `rows` counts rows of scores, or
-    elements that are not floats, `same` those of them in which the models agree; `first` is the class of the first row
-    in the original, or the first element, and `is_varied` whether there are others. `change`: the types of both, where
-    they are not equal.
+    `elements` counts floats; `nonfinite` counts those that are finite in only one model. `rows` counts rows of scores,
+    or elements that are not floats; `same` counts those in which the models agree. `first` is the class of the first
+    row in the original, or its first element, and `is_varied` says whether others differ. `change` has the types of
+    both models if they are not equal.
     """
 
     has_scores: bool = False
@@ -100,7 +100,7 @@ class OutputFigures:
     _has_rows: bool = True
 
     def observe(self, wanted: Any) -> None:
-        """Note what the outputs of the original on some inputs are."""
+        """Record properties of the original's outputs on some inputs."""
         if not isinstance(wanted, np.ndarray) or wanted.dtype.kind not in "fV":
             return
         a = cast("Array", wanted)
@@ -111,11 +111,11 @@ class OutputFigures:
 
     @property
     def names_classes(self) -> bool:
-        """Whether its rows are scores of classes."""
+        """Whether rows are scores of classes."""
         return self.has_classes or bool(self._adds_up)
 
     def add(self, wanted: Any, found: Any) -> None:
-        """Add the outputs of the original and of another model, on some inputs."""
+        """Add the outputs of the original and of another model on some inputs."""
         if not isinstance(wanted, np.ndarray):
             self._count(np.array([repr(wanted)]), np.array([repr(found)]))
             return
@@ -139,7 +139,7 @@ class OutputFigures:
                 self._add_floats(a[part].astype(np.float64), b[part].astype(np.float64))
 
     def _add_floats(self, a: Array, b: Array) -> None:
-        """Add floats; elements that are equal or both NaN are no noise."""
+        """Add floats; elements that are equal or both NaN add no noise."""
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         is_finite = np.isfinite(a) & np.isfinite(b)
         signal = np.where(np.isfinite(a), a, 0)
@@ -163,7 +163,7 @@ class OutputFigures:
 
     @property
     def relative_noise(self) -> float:
-        """The power of the noise divided by the power of the signal; infinite where it is not a number."""
+        """The power of the noise divided by that of the signal; infinite instead of NaN."""
         if self._numbers is not None and self._has_rows and not self.names_classes:
             return self._numbers.relative_noise
         found = self.noise / self.signal if self.signal else inf * bool(self.noise) if self.noise else 0.0
@@ -176,7 +176,7 @@ class OutputFigures:
 
     @property
     def snr_text(self) -> str:
-        """The signal-to-noise ratio; words where it is infinite."""
+        """The signal-to-noise ratio; a word if it is infinite."""
         return f"{self.snr:.1f}" if isfinite(self.snr) else "exact" if self.snr > 0 else "none"
 
     @property
@@ -186,7 +186,7 @@ class OutputFigures:
 
     @property
     def agreement(self) -> float | None:
-        """The share of rows, or elements that are not floats, in which the models agree; None without any."""
+        """The share of rows, or of elements that are not floats, in which the models agree; None without any."""
         return self.same / self.rows if self.rows else None
 
     def to_data(self) -> dict[str, Any]:
@@ -197,13 +197,13 @@ class OutputFigures:
 
 
 def decibels(noise: float) -> float:
-    """The signal-to-noise ratio in dB for the power of the noise divided by the power of the signal."""
+    """The signal-to-noise ratio in dB, from the power of the noise divided by that of the signal."""
     return -10 * log10(noise) if noise > 0 else inf
 
 
 @dataclass(slots=True)
 class VaryingNumbers:
-    """Sums of the numbers of rows, and of their differences, by number; the first row is subtracted, for precision."""
+    """Sums of the numbers in rows and of their differences, relative to the first row for precision."""
 
     origin: Array
     rows: int = 0
@@ -218,7 +218,7 @@ class VaryingNumbers:
         self._sums, self._squares, self._powers, self._noise = np.zeros((4, len(self.origin)))
 
     def add(self, a: Array, b: Array) -> bool:
-        """Add rows of both models; False for rows of another length."""
+        """Add rows of both models; return False for rows of another length."""
         if a.shape[1] != len(self.origin):
             return False
         same = (a == b) | (np.isnan(a) & np.isnan(b))
@@ -233,7 +233,7 @@ class VaryingNumbers:
 
     @property
     def relative_noise(self) -> float:
-        """The noise divided by the variance, or by the power of what does not vary: of the worst of few numbers."""
+        """The noise divided by the variance, or by the power if nothing varies; for few numbers, that of the worst."""
         variances = self._squares - np.square(self._sums) / max(self.rows, 1)
         signals = np.where(variances > VARYING * self._powers, variances, self._powers)
         noise = self._noise
@@ -246,7 +246,7 @@ class VaryingNumbers:
 
 
 def adds_up(output: Array) -> bool:
-    """Whether rows of two or more numbers are probabilities, or their logarithms, that add up to 1."""
+    """Whether rows of two or more numbers are probabilities, or logarithms of them, that add up to 1."""
     if output.ndim != 2 or output.shape[1] < 2 or not output.size:
         return False
     a = output.astype(np.float64)
@@ -256,9 +256,9 @@ def adds_up(output: Array) -> bool:
 
 
 class OutputUses(Struct, frozen=True):
-    """Outputs that are used as scores of `classes`, and those that `may_score` some, without a sign that they do.
+    """Outputs used as scores of `classes`, and outputs that `may_score` classes, without evidence in the graph.
 
-    With a `metric`, no others have classes; else those do whose rows are probabilities that add up to 1.
+    With a `metric`, no other outputs have classes; otherwise, outputs whose rows are probabilities that add up to 1 do.
     """
 
     classes: frozenset[str] = frozenset()
@@ -267,9 +267,9 @@ class OutputUses(Struct, frozen=True):
 
     @classmethod
     def of(cls, graph: Graph, metric: str = "") -> OutputUses:
-        """The uses in a graph: scores of a Softmax or a classifier, or of which an ArgMax or TopK chooses.
+        """Find the uses in a graph: results of Softmax or a classifier, and operands of ArgMax or TopK.
 
-        A `metric` without labels says it: top1 or tokens for scores in the first output of floats, r2 or snr for none.
+        A `metric` without labels decides: top1 or tokens for scores in the first float output, r2 or snr for none.
         """
         floats = [v for v in graph.outputs if v.known_dtype in FLOATS]
         if metric:
@@ -289,10 +289,10 @@ def figure_name(*, is_classifier: bool) -> str:
 class Agreement:
     """The agreement of a model with the original, from the figures of each output.
 
-    With outputs that are scores of classes, or without floats, the figure is the share of rows with the same class,
-    for other models the signal-to-noise ratio of the worst output in dB. The loss is the greater one of the share of
-    other classes, and of the power of the noise divided by the power of the signal in outputs that are no scores.
-    Outputs that are no floats count as classes.
+    If outputs are scores of classes, or there are no floats, the figure is the share of rows with the same class;
+    otherwise it is the signal-to-noise ratio of the worst output in dB. The loss is the greater of the share of
+    differing classes and of noise divided by signal (in power) of outputs that are not scores. Outputs that are not
+    floats count as classes.
     """
 
     outputs: dict[str, OutputFigures]
@@ -300,13 +300,13 @@ class Agreement:
 
     @classmethod
     def of(cls, names: Sequence[str], uses: OutputUses, *, scores: Collection[str] = ()) -> Agreement:
-        """The agreement before anything is added; rows of `scores` are counted beside their noise."""
+        """An empty agreement; rows of `scores` are counted in addition to their noise."""
         how = not uses.metric, uses.metric != "snr"
         return cls({n: OutputFigures(n in scores, n in uses.classes, *how) for n in names}, uses)
 
     @property
     def is_classifier(self) -> bool:
-        """Whether the figure is the share of rows with the same class, by what was observed."""
+        """Whether the figure is the share of rows with the same class, according to what was observed."""
         found = self.outputs.values()
         return any(o.names_classes for o in found) or (bool(found) and not any(o.is_float for o in found))
 
@@ -317,13 +317,13 @@ class Agreement:
 
     @property
     def notes(self) -> list[str]:
-        """The outputs that count as numbers, and may be scores of classes."""
+        """Notes on outputs that are compared as numbers but may be scores of classes."""
         names = [n for n in self.uses.may_score if n in self.outputs and not self.outputs[n].names_classes]
         why = "as nothing shows that it contains class scores; if it does, choose the metric top1"
         return [f"{name} is compared as numbers, {why}" for name in names]
 
     def observe(self, wanted: Sequence[Any]) -> None:
-        """Note what the outputs of the original on some inputs are."""
+        """Record properties of the original's outputs on some inputs."""
         for figures, a in zip(self.outputs.values(), wanted, strict=True):
             figures.observe(a)
 
@@ -348,7 +348,7 @@ class Agreement:
 
 
 def scores_classes(output: Value) -> bool:
-    """Whether rows of an output are made by a Softmax or a classifier, or an ArgMax or TopK chooses among them."""
+    """Whether rows of an output come from Softmax or a classifier, or ArgMax or TopK choose among them."""
     value = _moved_from(output)
     maker = value.producer
     if maker is not None and maker.type in CLASSIFYING_OPS:
@@ -357,7 +357,7 @@ def scores_classes(output: Value) -> bool:
 
 
 def has_scores(output: Value) -> bool:
-    """Whether an output has scores of classes along its last axis, made by a product or a Softmax."""
+    """Whether an output has scores of classes along its last axis, computed by a product or a Softmax."""
     shape = output.known_shape
     if shape is None or len(shape) < 2 or shape[-1] == 1:
         return False
@@ -366,7 +366,7 @@ def has_scores(output: Value) -> bool:
 
 
 def _moved_from(output: Value, others: Collection[str] = ()) -> Value:
-    """The value whose elements an output has, in other places or another type; also behind `others` of operators."""
+    """The value whose elements an output contains, moved or cast, also through `others` of operators."""
     value, movements = output, ops_with(Trait.MOVES_DATA) | {"Cast", "Identity", *others}
     while (op := value.producer) is not None and op.type in movements and op.inputs and op.inputs[0] is not None:
         value = op.inputs[0]

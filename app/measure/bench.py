@@ -42,9 +42,9 @@ from .tuned_settings import read_tuned_settings, settings_words
 class ModelBenchmark(Struct, frozen=True):
     """One model: its `bytes` on disk, its metrics, and its latency divided by the first one's, by batch size.
 
-    `accuracy` is None without a metric, or with `accuracy_failure`; `further_figures` are the figures of further
-    metrics, by name. `own_inputs`: whether it does not accept the inputs of the first, and was measured with others.
-    `engine` is the engine with the precision that was asked for; the metrics have the one that it ran in.
+    `accuracy` is None without a metric, or if there is an `accuracy_failure`; `further_figures` are the values of
+    further metrics by name. `own_inputs`: the model does not accept the inputs of the first one, and was measured with
+    others. `engine` is the requested engine and precision; the metrics have the precision that was used.
     """
 
     model: str
@@ -60,11 +60,11 @@ class ModelBenchmark(Struct, frozen=True):
 
 @dataclass(slots=True)
 class BenchReport:
-    """All models, in the order given, under each engine, and the conditions of the measurement.
+    """All models, in the given order, in each engine, and the conditions of the measurement.
 
-    `threads` as requested: 0 for one on each core. `sizes` of symbolic dims except the batch. `metric` is the name of
-    the accuracy, "" without one, and `further_metrics` are the names of further figures. `note` says why a requested
-    batch size is missing, `session` the settings of a file.
+    `threads` is as requested; 0 is one per core. `sizes` are those of symbolic dims except the batch. `metric` is the
+    name of the accuracy, or ""; `further_metrics` are names of further figures. `note` says why a requested batch size
+    is missing. `session` describes the settings of a file.
 
     Examples:
         >>> report = bench(["model.onnx"], batch=(1,), min_time=0.01, threads=1)
@@ -112,16 +112,15 @@ def _model_data(model: ModelBenchmark) -> dict[str, Any]:
 
 @with_process_options
 def bench_models(models: ModelLike | Sequence[ModelLike], options: BenchOptions) -> BenchReport:
-    """Measure models in interleaved runs: latency, throughput, creation of a session, memory and size.
+    """Measure models in interleaved runs: latency, throughput, session creation, memory and size.
 
-    Each model has a result for each `engine`: onnxruntime, openvino, openvino:bf16, or an engine of a plugin.
-    All have the same inputs (`inputs`, or generated from `seed` at `shape` and `dim`) at each `batch`; a model that
-    does not accept the inputs of the first one has its own. `level`: disable, basic, extended, layout or all.
-    `labelled`: an .npz file with inputs and labels to measure accuracy: top-1, or the `metric`, `file.py:function`, of
-    outputs and labels; or several, such as `top1,loss`.
+    Each model has a result for each `engine`: onnxruntime, openvino, openvino:bf16, or an engine of a plugin. All have
+    the same inputs (`inputs`, or generated from `seed` with `shape` and `dim`) at each `batch`; a model that does not
+    accept the inputs of the first one has its own. `level` is disable, basic, extended, layout or all. `labelled` is an
+    .npz file with inputs and labels, to measure accuracy: top-1, or another `metric`, or several, such as `top1,loss`.
 
     A model that cannot be measured has a `failure`. Raises ModelError for an unusable model, input or labelled set,
-    UsageError for unusable options, UnverifiableError if no inputs can be generated for any model.
+    UsageError for unusable options, and UnverifiableError if no inputs can be generated for any model.
 
     Examples:
         >>> report = bench(["model.onnx"], batch=(1,), min_time=0.01, threads=1)
@@ -132,12 +131,12 @@ def bench_models(models: ModelLike | Sequence[ModelLike], options: BenchOptions)
         sources = [model_source(m, inline=False, takes_ort=True) for m in several_models(models)]
         for n, source in enumerate(sources):
             if not source.files and any(s.label == source.label for s in sources[:n]):
-                source.label += f" ({n + 1})"  # of messages with the same name
+                source.label += f" ({n + 1})"  # distinguishes models with the same name
         return _bench([source.in_file(folder / str(n)) for n, source in enumerate(sources)], options)
 
 
 def _bench(sources: Sequence[ModelSource], options: BenchOptions) -> BenchReport:
-    """As `bench_models`, of files."""
+    """Like `bench_models`, for files."""
     if options.metric and options.labelled is None:
         raise UsageError("--metric needs a labelled set: give --labelled")
     timer = PhaseTimer(phase_callback(options.progress))
@@ -149,7 +148,7 @@ def _bench(sources: Sequence[ModelSource], options: BenchOptions) -> BenchReport
     paths.require_distinct([*(f for m in loaded for f in m.source.files), *read])
     examples = LabelledSet.read(Path(options.labelled)) if options.labelled is not None else None
     samples, metrics = 0, list[Metric]()
-    if examples is not None:  # an unusable set fails before anything is measured
+    if examples is not None:  # so that an unusable set fails before any measurement
         for m in (m.model for m in reversed(loaded) if m.model is not None):
             labels = examples.labels(input_specs(m))
             samples, texts = len(labels), [t.strip() for t in options.metric.split(",")]
@@ -213,9 +212,9 @@ bench = with_keywords(BenchOptions, "bench")(bench_models)
 
 @dataclass(slots=True)
 class _LoadedModel:
-    """A model to measure; `model` is None if onnxruntime alone may be able to load it.
+    """A model to measure; `model` is None if only onnxruntime may be able to load it.
 
-    `own_feeds` are set if it does not accept the feeds of the first; `feeds_error` says why there are none, either.
+    `own_feeds` are set if it does not accept the feeds of the first model; `feeds_error` says why there are none.
     """
 
     source: ModelSource
@@ -226,7 +225,7 @@ class _LoadedModel:
 
     @classmethod
     def of(cls, source: ModelSource) -> _LoadedModel:
-        """Load a model. Raises ModelError if there is no such file."""
+        """Load a model. Raises ModelError if the file does not exist."""
         path = source.files[0]
         try:
             open_regular(path).close()
@@ -238,7 +237,7 @@ class _LoadedModel:
             return cls(source, None, format_error(e))
 
     def accepts(self, feeds: Feeds) -> bool:
-        """Whether it runs with these inputs; True if that cannot be determined."""
+        """Whether the model runs with these inputs; True if unknown."""
         if self.model is None:
             return True
         try:
@@ -248,12 +247,12 @@ class _LoadedModel:
             return True
 
     def with_reason(self, metrics: ModelMetrics) -> ModelMetrics:
-        """The metrics; a failure on the inputs of the first is for want of its own."""
+        """The metrics; adds to a failure on the inputs of the first model why the model has no inputs itself."""
         return ModelMetrics(failure=self.feeds_error) if metrics.failure and self.feeds_error else metrics
 
 
 def _choose_feeds(models: Sequence[_LoadedModel], make: Callable[[ModelSource], Feeds]) -> Feeds:
-    """Choose and return the feeds of the first model that runs; models that do not accept them get their own."""
+    """Choose the feeds of the first model that runs; models that do not accept them get their own."""
     first: Feeds | None = None
     failures: list[UnverifiableError | ModelError] = []
     for m in models:
@@ -303,9 +302,9 @@ def figures_of(
     metrics: Sequence[Metric],
     notes: dict[str, None] | None = None,
 ) -> list[float]:
-    """The values of metrics for a model's outputs on a labelled set, which it runs on in a process of its own.
+    """Compute metrics of a model's outputs on a labelled set, in a separate process.
 
-    `notes` get those about outputs. Raises as `labelled_outputs` does.
+    Notes on outputs are added to `notes`. Raises the errors of `labelled_outputs`.
     """
     model = source.load()
     inputs = input_specs(model)

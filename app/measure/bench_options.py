@@ -38,7 +38,7 @@ class BenchOptions(
     min_time: float = 2.0
 
     def __post_init__(self) -> None:
-        """Raise UsageError for options that are mutually exclusive."""
+        """Raise UsageError for mutually exclusive options."""
         super().__post_init__()
         has_engine = list(self.engine) != ["onnxruntime"]
         self.require_no_session(threads=self.threads, ep=self.ep != "cpu", level=self.level != "all", engine=has_engine)

@@ -28,33 +28,33 @@ from .benchmark_worker import BenchmarkWorker, CallBlock, LoadMetrics
 from .execution_provider import ExecutionProvider
 from .metrics import Latency, ModelMetrics, median_latency_interval
 
-AVAILABLE_SHARE = 0.5  # of the available memory for models: the needs of larger batches are unknown before they run
-BLOCK_SECONDS = 0.025  # of the calls in a block: short for many rounds, long against the switch of processes
+AVAILABLE_SHARE = 0.5  # of the available memory, for models; larger batches need an unknown amount
+BLOCK_SECONDS = 0.025  # of calls in a block: short enough for many rounds, long compared with a switch of processes
 MAX_BLOCK_CALLS = 1000  # in a block
-MIN_ROUNDS = 5  # of a set, for calls that do not take long
-MIN_SLOW_ROUNDS = 2  # of a set, however long they take
-OVERTIME_FACTOR = 4.0  # times the requested seconds, after which MIN_SLOW_ROUNDS suffice
-WAITING_FACTOR = 2.0  # times the requested seconds, after which a set ends that waits for a core
-QUIET_SHARE = 0.02  # of the time of a set that its processes wait for a core, up to which waits do not count
-BLOCK_SHARE = 0.05  # of a block, up to which waits of any thread do not count
-MAX_WAITED = 0.85  # of the time, up to which intervals of the time on a core were right
-MIN_SETS = 2  # for an interval
-MIN_BLOCKS = 3  # of a set with little waiting, for models whose time on a core says nothing
-FAST_SHARE = 0.1  # of the calls on a core: others begin with caches of other processes
+MIN_ROUNDS = 5  # in a set, if calls are short
+MIN_SLOW_ROUNDS = 2  # in a set, however long calls take
+OVERTIME_FACTOR = 4.0  # multiple of the requested seconds, after which MIN_SLOW_ROUNDS suffice
+WAITING_FACTOR = 2.0  # multiple of the requested seconds, after which a set that waits for a core ends
+QUIET_SHARE = 0.02  # share of a set's time; shorter waits for a core are ignored
+BLOCK_SHARE = 0.05  # share of a block; shorter waits of a thread are ignored
+MAX_WAITED = 0.85  # share of the time; up to it, intervals of the time on a core were correct
+MIN_SETS = 2  # needed for an interval
+MIN_BLOCKS = 3  # blocks with little waiting in a set, needed if the time on a core is not meaningful
+FAST_SHARE = 0.1  # of the calls on a core; slower ones begin with caches of other processes
 REPLY_TIMEOUT = 900.0  # seconds for one reply
 WORKER = module_command(BenchmarkWorker.__module__)
 
 
 class MeasurementFailed(Exception):
-    """A model cannot be measured; the reason is one line."""
+    """A model cannot be measured; the message is one line."""
 
 
 @dataclass(slots=True)
 class WorkerProxy:
-    """A worker process. A request that fails raises MeasurementFailed and ends it.
+    """A worker process. A failed request raises MeasurementFailed and ends the process.
 
-    onnxruntime's threads poll for work for up to 0.1 s after a call, which would slow down the next model; so the
-    process is stopped by a signal between its blocks. `engine` names the engine in messages.
+    onnxruntime's threads poll for work for up to 0.1 s after a call, which would slow down the next model. A signal
+    therefore stops the process between its blocks. `engine` is the name in messages.
     """
 
     folder: Path
@@ -69,27 +69,27 @@ class WorkerProxy:
         self._process = WorkerProcess(self.command, self.timeout, self.folder / "log", self.memory)
 
     def load(self, model: Path, config: SessionConfig, feeds: Mapping[int, Path], callers: int = 1) -> LoadMetrics:
-        """Load a model, and run the first batch: the metrics of that. `callers`: threads that call it."""
+        """Load a model, run the first batch, and return metrics. `callers` is the number of threads that call it."""
         with self._running() as worker:
             return worker.load(model.resolve(), config, feeds, callers)
 
     def warm_up(self, batch: int) -> float:
-        """Run until warm; the seconds of a call."""
+        """Run until warm; return the seconds of a call."""
         with self._running() as worker:
             return worker.warm_up(batch)
 
     def time_calls(self, batch: int, calls: int, seconds: float) -> CallBlock:
-        """Time so many calls, of about `seconds` each."""
+        """Time this many calls, of about `seconds` each."""
         with self._running() as worker:
             return worker.time_calls(batch, calls, seconds)
 
     def is_divided(self, model: Path) -> bool:
-        """Whether parts of a model are for OpenVINO, and others for onnxruntime."""
+        """Whether a model is divided between OpenVINO and onnxruntime."""
         with self._running() as worker:
             return worker.is_divided(model.resolve())
 
     def provider_node_counts(self, feeds: Path) -> dict[str, int]:
-        """The number of nodes by the provider that ran them. This unloads the model."""
+        """The number of nodes by the provider that ran them. Unloads the model."""
         with self._running() as worker:
             return worker.provider_node_counts(feeds, self.folder.absolute())
 
@@ -99,7 +99,7 @@ class WorkerProxy:
 
     @contextmanager
     def _running(self) -> Generator[BenchmarkWorker]:
-        """Let the process run for a call of a method."""
+        """Resume the process for one method call."""
         self._signal(psutil.Process.resume)
         try:
             yield self._process.call()
@@ -110,7 +110,7 @@ class WorkerProxy:
             if is_lack_of_memory(e):
                 raise MeasurementFailed(f"{self.engine} {OUT_OF_MEMORY}; {MORE_MEMORY}") from e
             message = " ".join(strip_source_locations(str(e)).split())[:300]
-            raise MeasurementFailed(message or f"{self.engine} gives no reason") from e
+            raise MeasurementFailed(message or f"{self.engine} failed without a message") from e
         self._signal(psutil.Process.suspend)
 
     def _signal(self, send: Callable[[psutil.Process], None]) -> None:
@@ -124,8 +124,8 @@ class WorkerProxy:
 class CallTimes:
     """Seconds of all calls of one model in a set, and the median of each round; or a `failure`.
 
-    `seconds` are those of all blocks, of which its `threads` together `waited` for a core. With `is_disturbed`, the
-    waits are in the times.
+    `seconds` covers all blocks; in this time, all `threads` together `waited` for a core. If `is_disturbed`, the times
+    include the waits.
     """
 
     threads: int = 1
@@ -140,7 +140,7 @@ class CallTimes:
 
     @property
     def computed(self) -> float:
-        """The seconds without those in which a thread waited for a core, on average."""
+        """The seconds without the average time that threads waited for a core."""
         return max(self.seconds - self.waited / self.threads, 0.0)
 
     def add(self, block: CallBlock) -> float:
@@ -156,10 +156,10 @@ class CallTimes:
         return min(calls + self._on_core[-len(block.on_core) :] if block.on_core else calls)
 
     def leave_out_waits(self, share: float) -> None:
-        """Make all rounds one time of the set without waits for a core, if there is enough without them.
+        """Replace all rounds by one time without waits for a core, if there is enough data.
 
-        A single thread has its time on a core, unless the `share` of waiting of the set is large; for others blocks
-        with little waiting count.
+        A single thread uses its time on a core, unless the set's `share` of waiting is large; several threads use the
+        blocks with little waiting.
         """
         if self._on_core and share <= MAX_WAITED:
             self.calls = self._on_core
@@ -171,10 +171,10 @@ class CallTimes:
 
 
 class BenchmarkTarget(Struct, frozen=True):
-    """A model file, its session config, and `feeds` of its own by batch size, in place of the common ones.
+    """A model file, its session config, and `feeds` by batch size if they differ from the common ones.
 
-    With several `callers`, so many threads call the session at the same time, and the time of a call is the time of
-    all of them divided by their number. `loaded`: what it measured alone before, so that it does not run alone again.
+    With several `callers`, that many threads call the session at the same time, and the time of a call is their total
+    time divided by their number. `loaded`: the metrics of an earlier run alone, which is then not repeated.
     """
 
     model: Path
@@ -187,9 +187,9 @@ class BenchmarkTarget(Struct, frozen=True):
 class BenchmarkConfig(Struct, frozen=True):
     """The effort: `min_time` seconds of calls for each target, in `process_sets` sets of fresh processes.
 
-    `timeout` is in seconds, for one reply of a process. `finds_providers`: the nodes by provider are counted, in one
-    more session. After `fewest_sets`, no set begins that would not end before `until`, a time of `monotonic`. Raises
-    UsageError for a `min_time` without an end.
+    `timeout` is in seconds, for one reply of a process. `finds_providers`: count nodes by provider, in a further
+    session. After `fewest_sets`, a set is started only if it can end before `until`, a time of `monotonic`. Raises
+    UsageError for an infinite `min_time`.
     """
 
     min_time: float = 2.0
@@ -203,7 +203,7 @@ class BenchmarkConfig(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Check the time."""
         if not isfinite(self.min_time):
-            raise UsageError(f"--min-time {self.min_time}: not a number of seconds")
+            raise UsageError(f"--min-time {self.min_time}: not a finite number of seconds")
 
 
 def run_benchmark(
@@ -215,9 +215,9 @@ def run_benchmark(
 ) -> list[ModelMetrics]:
     """Measure all targets, interleaved, with the same `feeds` (arrays by name, by batch size).
 
-    First each target runs alone, to measure its memory, its providers, and whether it runs. Targets that do not fit
-    into memory together run in groups, each with the `baseline`. Raises UnverifiableError for feeds that cannot be
-    sent to a process.
+    Each target first runs alone, to measure its memory and providers, and whether it runs. Targets that do not fit into
+    memory together run in groups, each with the `baseline`. Raises UnverifiableError for feeds that cannot be sent to a
+    process.
     """
     with ScratchFolder() as folder:
         common = _write_batches(feeds, folder / "feeds")
@@ -254,13 +254,13 @@ def race(
     config: BenchmarkConfig,
     progress: Callable[[str], None],
 ) -> list[ModelMetrics]:
-    """Measure models under ORT ALL, as onnxruntime runs them on the CPU by default but with `threads`."""
+    """Measure models under ORT ALL, with onnxruntime's defaults on the CPU except for `threads`."""
     session = ExecutionProvider().session_config(ENABLE_ALL, threads)
     return run_benchmark([BenchmarkTarget(model, session) for model in models], feeds, config, progress)
 
 
 def memory_groups(needs: Sequence[int], budget: int, baseline: int) -> Iterator[list[int]]:
-    """Indices of models in groups whose needs fit into the budget together, each with the `baseline`."""
+    """Group indices of models so that each group fits into the budget, and contains the `baseline`."""
     group, taken = [baseline], needs[baseline]
     for i, need in enumerate(needs):
         if i == baseline:
@@ -282,7 +282,7 @@ def _write_batches(feeds: Mapping[int, Mapping[str, Any]], folder: Path) -> dict
 
 @dataclass(eq=False)
 class _TargetRun:
-    """The measurements of a target so far. `sets` has the times by batch size of each set of processes."""
+    """The measurements of a target so far. `sets` has the times by batch size for each set of processes."""
 
     target: BenchmarkTarget
     feeds: dict[int, Path]
@@ -296,7 +296,7 @@ class _TargetRun:
     set_peaks: list[int] = field(default_factory=list[int])
 
     def start_worker(self, exits: ExitStack) -> WorkerProxy:
-        """Load the target in a process of its own, which ends with `exits`."""
+        """Load the target in a new process, which ends with `exits`."""
         folder, name = Path(f"{self.folder}-{len(self.creations)}"), self.target.config.engine_name
         worker = WorkerProxy(folder, self.timeout, memory=self.memory, engine=name)
         exits.callback(worker.terminate)
@@ -310,12 +310,12 @@ class _TargetRun:
 
     @cached_property
     def memory(self) -> int:
-        """The limit, in bytes, of a process."""
+        """The memory limit of a process, in bytes."""
         return session_memory(self.target.model, self.target.config, self.target.callers)
 
     @property
     def peak(self) -> int:
-        """The peak memory in bytes when it ran alone."""
+        """The peak memory in bytes when run alone."""
         return self.loaded.peak if self.loaded is not None else 0
 
     @property
@@ -324,7 +324,7 @@ class _TargetRun:
         return self.loaded.threads if self.loaded is not None else 1
 
     def run_alone(self, *, finds_providers: bool) -> None:
-        """Measure memory, and count the nodes of providers, unless that is known."""
+        """Measure memory, and count the nodes of providers, unless already known."""
         if self.target.loaded is not None:
             self.loaded = self.target.loaded
             return
@@ -335,7 +335,7 @@ class _TargetRun:
                     self.providers = worker.provider_node_counts(next(iter(self.feeds.values())))
 
     def metrics(self) -> ModelMetrics:
-        """The metrics of all that was measured."""
+        """The metrics of everything that was measured."""
         if self.loaded is None or self.failure:
             return ModelMetrics(failure=self.failure)
         return ModelMetrics(
@@ -361,7 +361,7 @@ def _record_failure(subject: _TargetRun | CallTimes) -> Generator[None]:
 
 
 def _run_set(runs: Sequence[_TargetRun], config: BenchmarkConfig, number: int) -> None:
-    """Run targets in fresh processes, interleaved, with each batch that they have."""
+    """Run targets in fresh processes, interleaved, at each of their batch sizes."""
     random = Random(f"{config.seed}:{number}")  # noqa: S311 - an order, no secret
     with ExitStack() as exits:
         started = [run.start_worker(exits) for run in runs]
@@ -379,9 +379,9 @@ def interleave_calls(
 ) -> dict[int, CallTimes]:
     """Run blocks of calls of all workers in random order, round by round, until each has computed for `seconds`.
 
-    A worker that raises MeasurementFailed is left out from then on. Where the processes waited for a core, a median
-    call says nothing: a short one ends before the scheduler lets another process run, a long one never does. Then all
-    times are without waits.
+    A worker that raises MeasurementFailed is skipped from then on. If processes waited for a core, the median call is
+    not meaningful: a short call ends before the scheduler lets another process run, a long call never does. All times
+    are then without waits.
     """
     pace: dict[int, float] = {}
     times = {i: CallTimes(threads[i]) for i in workers}
@@ -413,9 +413,9 @@ def interleave_calls(
 
 
 def summarize_latency(batch: int, sets: Sequence[CallTimes | None]) -> Latency:
-    """The latency over all sets, None for sets without the model.
+    """The latency over all sets; None marks sets without the model.
 
-    Sets with waits in their times are left out where two others remain.
+    Sets whose times include waits are skipped if two others remain.
     """
     found = [s for s in sets if s is not None and s.rounds]
     is_disturbed = sum(not s.is_disturbed for s in found) < min(MIN_SETS, len(found))
@@ -426,10 +426,10 @@ def summarize_latency(batch: int, sets: Sequence[CallTimes | None]) -> Latency:
     tails = tuple(quantile(sorted(s.calls), 0.99) if s is not None else 0.0 for s in used)
     p95, p99 = quantile(calls, 0.95), quantile(calls, 0.99)
     waited = 1 - sum(s.computed for s in found) / sum(s.seconds for s in found)
-    middle = min(max(median(calls), low), high)  # calls on a core are longer at times, with caches of other processes
+    middle = min(max(median(calls), low), high)  # caches of other processes make some calls slower
     return Latency(batch, len(calls), middle, low, high, p95, p99, rounds, tails, waited, is_disturbed)
 
 
 def quantile(ordered: Sequence[float], fraction: float) -> float:
-    """The number below which a fraction of ordered ones is."""
+    """The given quantile of ordered numbers."""
     return ordered[min(int(fraction * len(ordered)), len(ordered) - 1)]

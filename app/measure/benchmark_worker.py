@@ -1,6 +1,6 @@
-"""Worker of benchmark: times one model.
+"""The worker process of a benchmark, which times one model.
 
-It imports little of the package, as its memory would count as the model's.
+It imports little of the package, because that memory would count as the model's.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 Call = Callable[[], object]
 WARMUP_CALLS, WARMUP_SECONDS = 10, 0.1
-COLD_CALLS, COLD_NS = 5, 20_000_000  # at the beginning of a block, not counted
-COLD_CALL_LIMIT = 0.25  # seconds of a call that is long against the effect of cold caches
-LEAST_ON_CORE = 0.8  # of the time without waits for a core: less is the work of a device
-GROUP_SECONDS = 5e-4  # of calls between two readings of the time on a core, which takes some microseconds
+COLD_CALLS, COLD_NS = 5, 20_000_000  # at the beginning of a block; not counted
+COLD_CALL_LIMIT = 0.25  # seconds; for longer calls, cold caches do not matter
+LEAST_ON_CORE = 0.8  # share of the time without waits for a core; less indicates work on a device
+GROUP_SECONDS = 5e-4  # of calls between two readings of the time on a core, which take some microseconds
 
 
 class LoadMetrics(Struct, frozen=True):
-    """The `creation` of a session in seconds, and the threads that it starts.
+    """The `creation` time of a session in seconds, and the threads that it starts.
 
     In bytes: the memory of the process before it (`base`), after a run (`resident`), and its `peak`; `virtual` is the
     size of its address space after the run. Where the engine computes in processes of its own, as a browser does, these
@@ -59,10 +59,10 @@ class LoadMetrics(Struct, frozen=True):
 
 
 class CallBlock(Struct, frozen=True):
-    """Consecutive calls in nanoseconds: each one, and the time that `elapsed`, and that threads `waited` for a core.
+    """Consecutive calls in nanoseconds: each call, the time that `elapsed`, and the time `waited` for a core.
 
-    `on_core`: the time of each call on a core, the mean of some, without what it waited; empty unless a single thread
-    computes, as several keep their cores busy while they wait for each other, and for devices other than a core.
+    `on_core` is the time of each call on a core, averaged over a few calls, without waits. It is empty unless a single
+    thread computes on a core: several threads keep their cores busy while they wait for each other.
     """
 
     calls: list[int]
@@ -72,7 +72,7 @@ class CallBlock(Struct, frozen=True):
 
 
 class BenchmarkWorker:
-    """A model in a session, with a call by batch size."""
+    """A model in a session, with one call for each batch size."""
 
     def __init__(self) -> None:
         self.process = psutil.Process()
@@ -86,7 +86,7 @@ class BenchmarkWorker:
     def load(self, model: Path, config: SessionConfig, feeds: Mapping[int, Path], callers: int = 1) -> LoadMetrics:
         """Create a session and run its first batch once, measuring memory; then read all other batches.
 
-        `feeds` are files, by batch size. `callers`: threads that call the session.
+        `feeds` are files by batch size. `callers` is the number of threads that call the session.
         """
         self.model, self.config, self.callers = model, config, callers
         first = read_value(next(iter(feeds.values())))
@@ -131,7 +131,7 @@ class BenchmarkWorker:
         return used, most, 0
 
     def warm_up(self, batch: int) -> float:
-        """Run until warm; the seconds of a call."""
+        """Run until warm; return the seconds of a call."""
         times: list[float] = []
         while len(times) < WARMUP_CALLS and sum(times) < WARMUP_SECONDS:
             start = perf_counter()
@@ -140,7 +140,7 @@ class BenchmarkWorker:
         return min(times)
 
     def time_calls(self, batch: int, calls: int, seconds: float) -> CallBlock:
-        """Time so many calls, of about `seconds` each."""
+        """Time this many calls, of about `seconds` each."""
         run = self.calls[batch]
         if seconds < COLD_CALL_LIMIT:
             begin = perf_counter_ns()
@@ -151,7 +151,7 @@ class BenchmarkWorker:
         if self.callers > 1:
             return concurrent_times(run, calls, self.callers)
         found, on_core, waits = list[int](), list[int](), WaitClock()
-        if self.session is not None and self.session.load_seconds:  # it measures its calls itself
+        if self.session is not None and self.session.load_seconds:  # the engine measures its calls itself
             found = [round(cast("float", run()) * 1e9) for _ in range(calls)]
             return CallBlock(found, *waits.read())
         for first in range(0, calls, most := max(1, round(GROUP_SECONDS / seconds))):
@@ -167,15 +167,15 @@ class BenchmarkWorker:
         return CallBlock(found, elapsed, waited, on_core if is_on_core else [])
 
     def is_divided(self, model: Path) -> bool:
-        """Whether parts of a model are for OpenVINO, and others for onnxruntime. Raises EvaluationError."""
+        """Whether a model is divided between OpenVINO and onnxruntime. Raises EvaluationError."""
         from ...core.ort.split_engine import division  # noqa: PLC0415 - imports OpenVINO, which takes memory
 
         return division(model) is not None
 
     def provider_node_counts(self, feeds: Path, folder: Path) -> dict[str, int]:
-        """The number of nodes by onnxruntime's provider, in a session of its own: recording takes time and memory.
+        """The number of nodes by provider, from a separate session, because recording takes time and memory.
 
-        The record goes to `folder`, of the parent, which removes it also where it kills this process.
+        The record goes to a `folder` of the parent, which removes it even if it kills this process.
         """
         self.calls.clear()
         self.session = None
@@ -191,7 +191,7 @@ class BenchmarkWorker:
 
 
 def concurrent_times(run: Call, calls: int, callers: int) -> CallBlock:
-    """So many calls, at least one of each caller, of the mean time: the sum, divided by the number of callers."""
+    """Run calls concurrently, at least one per caller; the time of each is their mean divided by the callers."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - takes memory, and is seldom needed
     from threading import Barrier  # noqa: PLC0415 - as above
 
@@ -215,21 +215,21 @@ def concurrent_times(run: Call, calls: int, callers: int) -> CallBlock:
 
 
 class WaitClock:
-    """The nanoseconds that elapse, and that the threads of this process wait for a core, from now on."""
+    """The nanoseconds since creation: elapsed, and waited for a core by the threads of this process."""
 
     def __init__(self) -> None:
         self.start, self.waited = perf_counter_ns(), waited_ns()
 
     def read(self) -> tuple[int, int]:
-        """Both so far."""
+        """Both times so far."""
         waited = max(waited_ns() - self.waited, 0)
         return perf_counter_ns() - self.start, waited
 
 
 def waited_ns() -> int:
-    """How long the threads of this process have waited for a core so far; 0 where the system is not Linux.
+    """The nanoseconds that the threads of this process have waited for a core; 0 on systems other than Linux.
 
-    The wait of a thread that still waits is not counted.
+    A wait that has not ended is not included.
     """
     with suppress(OSError, IndexError):
         return sum(int((task / "schedstat").read_text().split()[1]) for task in Path("/proc/self/task").iterdir())
@@ -243,13 +243,13 @@ def peak_bytes(process: psutil.Process) -> int:
         return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) << 10
     if hasattr(process.memory_info(), "peak_wset"):
         return int(process.memory_info().peak_wset)
-    import resource  # noqa: PLC0415 - Windows has none
+    import resource  # noqa: PLC0415 - not available on Windows
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def main() -> None:
-    """Serve the parent until it ends. A stopped process ends by the kernel with its parent."""
+    """Serve the parent until it ends. The kernel ends a stopped process with its parent."""
     parent = Parent()
     if sys.platform == "linux":
         end_with_parent(os.getppid(), signal.SIGKILL)

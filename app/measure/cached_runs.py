@@ -1,4 +1,4 @@
-"""Texts for language models with a cache: prefill and decode of a row as one run."""
+"""Runs of language models with a cache: prefill and decode of a text as one run."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ PAST, PRESENT = "past", "present"
 
 
 class TokenCache(Struct, frozen=True):
-    """The inputs of a language model: `tokens`, the `past` of its cache with the axes that grow, and those that follow.
+    """The inputs of a language model: `tokens`, the `past` of its cache with the growing axes, and dependent inputs.
 
-    `mask` has a number for each token so far, and `positions` for each token of a run, "" for none.
+    `mask` has a number for each token so far, and `positions` one for each token of a run; "" if absent.
     """
 
     tokens: InputSpec
@@ -35,7 +35,7 @@ class TokenCache(Struct, frozen=True):
 
     @classmethod
     def of(cls, inputs: Sequence[InputSpec], given: Mapping[str, Array]) -> TokenCache | None:
-        """The cache of a model whose past is not among the `given` arrays; None for another model."""
+        """The cache of a model whose past is not among the `given` arrays; None for other models."""
         axes = {i.name: _growing_axis(i, inputs) for i in inputs if i.name not in given and _is_past(i)}
         rows = [i for i in inputs if i.dtype in INTEGERS and len(i.shape) == 2 and i.default is None]
         mask = next((i.name for i in rows if "mask" in i.name), "")
@@ -45,9 +45,10 @@ class TokenCache(Struct, frozen=True):
         return cls(tokens, past, mask, positions) if tokens is not None and past else None
 
     def complete(self, inputs: Sequence[InputSpec], arrays: Mapping[str, Array], source: str) -> dict[str, Array]:
-        """The arrays with an empty past, a mask of all tokens, and positions from 0 on.
+        """Add an empty past, a mask of all tokens, and positions from 0.
 
-        Raises ModelError, which names the `source`, unless each row has tokens and as many of what is given for each.
+        Raises ModelError, which names the `source`, unless each row has tokens, and masks and positions have their
+        shape.
         """
         found = dict(arrays)
         for name in (n for n in (self.tokens.name, self.mask, self.positions) if n in arrays):
@@ -77,21 +78,21 @@ def _is_past(spec: InputSpec) -> bool:
 
 
 def _growing_axis(spec: InputSpec, inputs: Sequence[InputSpec]) -> int | None:
-    """The only symbolic axis beside the batch."""
+    """The only symbolic axis besides the batch."""
     symbol = batch_symbol(inputs)
     axes = [n for n, d in enumerate(spec.shape) if isinstance(d, str) and d != symbol]
     return axes[0] if len(axes) == 1 else None
 
 
 def present_name(past: str) -> str:
-    """The name of the output that an input of the past is in the next run."""
+    """The name of the output that becomes this input of the past in the next run."""
     return past.replace("past_key_values", PRESENT).replace(PAST, PRESENT)
 
 
 class CachedSession(Struct, frozen=True):
-    """A session that runs the tokens of rows in parts: the first half at once, then one at a time with its cache.
+    """A session that runs the tokens of rows in parts: the first half at once, then one token at a time with the cache.
 
-    Outputs with a row for each token come from all parts, others from the last one.
+    Outputs with a row for each token are joined from all parts; others come from the last part.
     """
 
     session: Session
@@ -103,7 +104,7 @@ class CachedSession(Struct, frozen=True):
         return self.session.name
 
     def run(self, outputs: Sequence[str], feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
-        """The outputs of these names. Raises EvaluationError if the model does not run."""
+        """The outputs with these names. Raises EvaluationError if the model does not run."""
         cache, tokens = self.cache, feeds[self.cache.tokens.name]
         length = tokens.shape[1]
         first = 1 if cache.tokens.shape[1] == 1 else max(1, length // 2)

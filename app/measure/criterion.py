@@ -1,4 +1,4 @@
-"""Criteria of accuracy: a metric on labelled rows, or agreement with the original and noise."""
+"""Accuracy criteria: a metric on labelled rows, or agreement with the original."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from .ready_metrics import Metric
 
 Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Any]
-LEAST_SNR = 10.0  # dB, of each output of a classifier; of other models, the budget bounds the noise
+LEAST_SNR = 10.0  # dB, for each output of a classifier; for other models, the budget limits the noise
 ROWS_AT_ONCE = 8  # of labelled inputs
 
 
 class Budget(Struct, frozen=True):
-    """The loss that is allowed: a share of the original's figure, or with `is_absolute` a difference from it."""
+    """The allowed loss: a share of the original's figure, or an absolute difference if `is_absolute`."""
 
     amount: float
     is_absolute: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Budget:
-        """The budget in `1%`, relative, or `0.5pt`, absolute in hundredths. Raises UsageError."""
+        """Parse a budget such as `1%` (relative) or `0.5pt` (absolute, in hundredths). Raises UsageError."""
         found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(%|pt)", text.strip())
         if found is None:
             raise UsageError(f"--budget {text}: not of the form 1% (relative) or 0.5pt (absolute)")
@@ -58,7 +58,7 @@ class Budget(Struct, frozen=True):
         return cls(float(found[1]) / 100, found[2] == "pt")
 
     def allows(self, loss: float) -> bool:
-        """Whether a loss is within it; one that equals it, as rounded, is."""
+        """Whether a loss is within the budget, after rounding."""
         return loss <= self.amount + 1e-9
 
     def __str__(self) -> str:
@@ -66,9 +66,9 @@ class Budget(Struct, frozen=True):
 
 
 class Criterion(Protocol):
-    """A measure of models on one set of inputs; `name` names the figure, `reference` is the value for the original.
+    """An accuracy measure of models on one set of inputs; `reference` is the value of the original's figure.
 
-    `notes` say what of the outputs counts in another way than a user may expect.
+    `name` is the name of the figure. `notes` say which outputs count in a way that a user may not expect.
     """
 
     @property
@@ -79,7 +79,7 @@ class Criterion(Protocol):
     def notes(self) -> Sequence[str]: ...  # noqa: D102 - described above
 
     def score(self, model: Loadable, config: SessionConfig = AS_USERS_RUN) -> Score:
-        """The score of a model, in a session of this config."""
+        """The score of a model, in a session with this config."""
         ...
 
     def allows(self, score: Score) -> bool:
@@ -89,10 +89,10 @@ class Criterion(Protocol):
 
 @dataclass
 class MetricCriterion:
-    """A metric on labelled rows. `notes` say which outputs have no axis of rows.
+    """A metric on labelled rows. `notes` name the outputs without an axis of rows.
 
-    With `has_interval`, scores have the interval of the loss, from figures without parts of the rows. The noise of
-    scores is the noise of the outputs against the original's, if these take no more than KEPT_BYTES.
+    With `has_interval`, scores have the interval of the loss, from the figures without each part of the rows. The noise
+    of a score is that of outputs against the original's, if those take no more than KEPT_BYTES.
     """
 
     metric: Metric
@@ -113,18 +113,18 @@ class MetricCriterion:
         return self.metric.name
 
     def measure_original(self, model: Loadable) -> None:
-        """Set the reference. Raises ModelError if the original does not run on the labelled set, or fits no metric."""
+        """Set the reference. Raises ModelError if the original does not run on the labelled set or fit the metric."""
         score = self.score(model, keeps=True)
         if score.failure:
             raise ModelError(f"{self.examples.name}: the original does not run on it: {score.failure}")
         self.reference = score.figure
         if not score.figure and not self.metric.less_is_better:
-            self.notes.append(f"{self.name} of the original is 0, so that nothing can be lost: check the labels")
+            self.notes.append(f"{self.name} of the original is 0, so no loss can be measured: check the labels")
 
     def score(self, model: Loadable, config: SessionConfig = AS_USERS_RUN, *, keeps: bool = False) -> Score:
         """The metric of a model, and its loss against the reference. `keeps` its outputs as the expected ones.
 
-        Raises ModelError for outputs of the original that the metric is not for; a candidate with such is a failure.
+        Raises ModelError for outputs of the original that the metric does not fit; for a candidate, that is a failure.
         """
         try:
             found = self.run(model, config)
@@ -183,7 +183,7 @@ class MetricCriterion:
         return found
 
     def _snr(self, found: Mapping[str, Any]) -> float | None:
-        """The least signal-to-noise ratio of outputs with a row for each sample."""
+        """The lowest signal-to-noise ratio of outputs with a row for each sample."""
         wanted = {n: cast("Array", a) for n, a in self._expected.items() if isinstance(a, np.ndarray)}
         names = [n for n, a in wanted.items() if a.dtype.kind == "f" and isinstance(found.get(n), np.ndarray)]
         agreement = Agreement.of(names, OutputUses())
@@ -239,9 +239,9 @@ def _joined(first: Array | list[Any], second: Array | list[Any]) -> Array | list
 
 @dataclass
 class AgreementCriterion:
-    """Agreement with the outputs of the original on inputs without labels, as `Agreement` measures it.
+    """Agreement with the outputs of the original on inputs without labels, as measured by `Agreement`.
 
-    Of these outputs, KEPT_BYTES are in memory; the others are in files.
+    KEPT_BYTES of these outputs are in memory, the others in files.
     """
 
     feeds: Sequence[Feeds]
@@ -274,7 +274,7 @@ class AgreementCriterion:
         self.reference = 1.0 if self.is_classifier else inf
 
     def _stored(self, outputs: list[Any]) -> Callable[[], list[Any]]:
-        """The outputs in a file of their own, which is read by a call."""
+        """Store outputs in a file; return a function that reads it."""
         if not hasattr(self, "_folder"):
             self._folder = ScratchFolder()
         path = self._folder.path / str(len(self._expected))
@@ -292,7 +292,7 @@ class AgreementCriterion:
         return agreement.score()
 
     def allows(self, score: Score) -> bool:
-        """Whether the loss is within the budget, and of a classifier the noise not too loud."""
+        """Whether the loss is within the budget and, for a classifier, the noise is low enough."""
         return allows_agreement(self.budget, score, is_classifier=self.is_classifier)
 
     def _run(self, model: Loadable, config: SessionConfig) -> Iterable[list[Any]]:
@@ -303,7 +303,7 @@ class AgreementCriterion:
 
 
 def allows_agreement(budget: Budget, score: Score, *, is_classifier: bool) -> bool:
-    """Whether the loss of agreement is within the budget, and of a classifier the noise not too loud."""
+    """Whether the loss of agreement is within the budget and, for a classifier, the noise is low enough."""
     return budget.allows(score.loss) and not (is_classifier and score.snr is not None and score.snr < LEAST_SNR)
 
 
@@ -327,7 +327,7 @@ class LabelledPart(Struct, frozen=True):
         )
 
     def feeds(self) -> Iterator[Feeds]:
-        """The inputs, some rows at a time."""
+        """Yield the inputs, some rows at a time."""
         rows = len(self)
         arrays, axes = self.examples.feeds(self.inputs, rows)
         if batch_symbol(self.inputs) is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def describe(report: BenchReport) -> Document:
-    """The ratios of the models, tables of sizes and times, and the conditions of the measurement."""
+    """Describe ratios, tables of sizes and times, and the conditions of the measurement."""
     ratios = [*ratio_lines(report)]
     verdict = ratios[0] if ratios else f"measured: {plural(len(report.models) - len(report.failed), 'model')}"
     remarks = Lines([*ratios[1:], *model_lines(report)])
@@ -65,7 +65,7 @@ def memory_table(report: BenchReport) -> Table:
 
 
 def time_table(report: BenchReport) -> Table:
-    """Latency and throughput, a line for each model and batch size."""
+    """Latency and throughput, with a row for each model and batch size."""
     rows = list[tuple[str, ...]]()
     for model in report.models:
         for n, (batch, x) in enumerate(model.measured.latencies.items()):
@@ -77,13 +77,13 @@ def time_table(report: BenchReport) -> Table:
 
 
 def model_lines(report: BenchReport) -> Iterator[str]:
-    """Models that were not measured as the first one was."""
+    """Yield notes on models that were measured in another way than the first one."""
     for m in report.models:
         name = display_name(m, report)
         if m.accuracy_failure and not m.measured.failure:
             yield f"{name}: no accuracy: {m.accuracy_failure}"
         if m.own_inputs:
-            yield f"{name}: it does not accept the inputs of the first, and was measured with its own"
+            yield f"{name}: it does not accept the inputs of the first model, and was measured with inputs of its own"
 
 
 def condition_lines(report: BenchReport) -> Iterator[str]:
@@ -116,7 +116,7 @@ def condition_lines(report: BenchReport) -> Iterator[str]:
 
 
 def ratio_lines(report: BenchReport) -> Iterator[str]:
-    """The latency of each model divided by the latency of the first."""
+    """Yield the latency of each model divided by that of the first."""
     first = display_name(report.models[0], report)
     for m in report.models[1:]:
         for batch, x in m.ratios.items():
@@ -126,7 +126,7 @@ def ratio_lines(report: BenchReport) -> Iterator[str]:
 
 
 def provider_lines(report: BenchReport) -> Iterator[str]:
-    """The execution providers: one line if all nodes of all models ran on the requested one."""
+    """Yield the execution providers; one line if all nodes of all models ran on the requested one."""
     requested = short_name(report.provider)
     models = [m for m in report.models if m.engine == ONNXRUNTIME]
     if models and requested and {name for m in models for name in m.measured.providers} <= {report.provider}:
@@ -139,7 +139,7 @@ def provider_lines(report: BenchReport) -> Iterator[str]:
 
 
 def display_name(model: ModelBenchmark, report: BenchReport) -> str:
-    """The name of a file; with its folders if two files have that name, and the engine if there are several."""
+    """The file name, with folders if two files share it, and with the engine if there are several."""
     path, engines = Path(model.model), {m.engine for m in report.models}
     is_unique = len({m.model for m in report.models if Path(m.model).name == path.name}) == 1
     return (path.name if is_unique else model.model) + f" on {model.engine}" * (engines != {ONNXRUNTIME})

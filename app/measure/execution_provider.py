@@ -1,4 +1,4 @@
-"""Engines and execution providers that users name, and sessions of them."""
+"""Engines and execution providers, by the names that users give, and their session configs."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ QUOTED = re.compile(r"\A(['\"])(.*)\1\Z", re.DOTALL)
 
 
 class ExecutionProvider(Struct, frozen=True):
-    """An execution provider: its full name, its options as texts, and its library, if it is no part of the build."""
+    """An execution provider: its full name, its options as strings, and its library if it is not built in."""
 
     name: str = CPU
     options: tuple[tuple[str, str], ...] = ()
     library: str = ""
 
     def session_config(self, level: str, threads: int) -> SessionConfig:
-        """The config of users' sessions at an optimization level, by onnxruntime's own name. Raises UsageError."""
+        """The config for users' sessions at an optimization level, given by onnxruntime's name. Raises UsageError."""
         if not 0 <= threads <= MAX_THREADS:
             raise UsageError(f"{threads} threads: give 0 to {MAX_THREADS}, 0 for one per core")
         return SessionConfig(
@@ -53,21 +53,21 @@ class ExecutionProvider(Struct, frozen=True):
 
 
 def session_configs(options: SessionOptions, engines: Sequence[str], level: str | None = None) -> list[SessionConfig]:
-    """The configs of users' sessions of each engine, with the provider and the level for onnxruntime.
+    """The configs for users' sessions in each engine, with the provider and the level for onnxruntime.
 
-    Raises UsageError for engines and providers that are not there, and for options that none of the engines has.
+    Raises UsageError for unknown engines and providers, and for options that no chosen engine has.
     """
     chosen = [parse_engine(text) for text in engines]
     if ONNXRUNTIME not in {c.name for c in chosen}:
         given = {"--ep": options.ep != "cpu", "--ep-library": options.ep_library, "--level": level not in {None, "all"}}
         for flag, value in given.items():
             if value:
-                raise UsageError(f"{flag} is for onnxruntime: leave it out, or give --engine onnxruntime, too")
+                raise UsageError(f"{flag} applies only to onnxruntime: leave it out, or also give --engine onnxruntime")
     return [_session_config(options, c, level) for c in chosen]
 
 
 def engine_versions(configs: Sequence[SessionConfig]) -> dict[str, str]:
-    """The versions of this package and its libraries, and of the engines of configs that say theirs."""
+    """The versions of this package and its libraries, and of the engines in the configs that report theirs."""
     found = {engine_label(c.engine, SINGLE): find_engine(c.engine).installed_version() for c in configs}
     return versions() | {name: version for name, version in found.items() if version}
 
@@ -95,9 +95,9 @@ def _session_config(options: SessionOptions, choice: EngineChoice, level: str | 
 
 
 def parse_provider(text: str) -> ExecutionProvider:
-    """The provider in a text: `cpu`, `CUDAExecutionProvider`, `openvino{device_type=CPU}`; case is ignored.
+    """Parse a provider such as `cpu`, `CUDAExecutionProvider` or `openvino{device_type=CPU}`; case is ignored.
 
-    Raises UsageError for another form, UnknownNameError for a provider that this onnxruntime does not have.
+    Raises UsageError for a malformed text, and UnknownNameError for a provider that this onnxruntime does not have.
     """
     try:
         specs = parse_specs(text)
@@ -117,7 +117,7 @@ def parse_provider(text: str) -> ExecutionProvider:
 
 
 def library_provider(library: Path, text: str) -> ExecutionProvider:
-    """The provider of a library, by the name and options in a text; `cpu` names none. Raises UsageError."""
+    """The provider in a library, with the name and options in a text; `cpu` is no name. Raises UsageError."""
     try:
         spec = parse_specs(text)[0]
         library.open("rb").close()
@@ -130,7 +130,7 @@ def library_provider(library: Path, text: str) -> ExecutionProvider:
 
 
 def optimization_level(level: str) -> str:
-    """Onnxruntime's name for a level of the command line. Raises UsageError for an unknown one."""
+    """Convert a level from the command line to onnxruntime's name for it. Raises UsageError for an unknown one."""
     if level not in ALL_LEVELS:
         raise UsageError(f"--level {level}: unknown level; choose from {', '.join(ALL_LEVELS)}")
     return ALL_LEVELS[level]

@@ -1,4 +1,4 @@
-"""Inputs for timing models: one set for each batch size, on which the first model runs."""
+"""Inputs for timing models: one set for each batch size, accepted by the first model."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ from ...core.verify.size_assignments import (
 )
 from ..registry.python_data import read_given
 
-PREFERRED_SIZES = (64, 32, 16, 8)  # of symbolic dims except the batch: the largest with which the model runs
+PREFERRED_SIZES = (64, 32, 16, 8)  # of symbolic dims except the batch; the first with which the model runs is used
 RUN_TIMEOUT = 120.0  # seconds of a run
-INPUTS_SHARE = 4  # the part of the memory for a model that generated inputs may take; making them takes it three times
-SAMPLES_SHARE = 16  # the part that each of several samples may take
-STRING_BYTES = 64  # of a string in memory, about
-MAX_FAILURES = 3  # crashes, or failing runs of RUN_TIMEOUT together, after which to give up
+INPUTS_SHARE = 4  # generated inputs may take 1/n of the memory for a model; generating them takes three times as much
+SAMPLES_SHARE = 16  # 1/n of that memory, which each of several samples may take
+STRING_BYTES = 64  # approximate memory of a string
+MAX_FAILURES = 3  # crashes, or runs that together exceed RUN_TIMEOUT, after which to give up
 Arrays = Mapping[str, Any]
 RunCheck = Callable[[Arrays], str]
-"""The reason for which a model does not run on arrays, "" if it runs."""
+"""Returns why a model does not run on arrays, or "" if it runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feeds:
-    """Arrays by name, by batch size in ascending order, and the sizes of symbolic dims except the batch.
+    """Arrays by name for each batch size, ascending, and the sizes of symbolic dims except the batch.
 
-    `note` says why a requested batch is missing.
+    `note` says why a requested batch size is missing.
     """
 
     by_batch: dict[int, dict[str, Any]] = field(repr=False)
@@ -74,12 +74,11 @@ def make_feeds(
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Feeds:
-    """Choose inputs to time a model: those given, tiled or cut for other batches, or the normal ones of verification.
+    """Choose inputs to time a model: the first given sample, repeated or cut for other batch sizes, or generated ones.
 
-    Of several given samples, the first one.
-
-    `shapes` of inputs and `dims` fix symbolic sizes; a fixed batch is the only one. Raises ModelError for inputs,
-    shapes and dims that are not the model's, UnverifiableError if no inputs can be generated or the model does not run.
+    `shapes` of inputs and `dims` fix symbolic sizes; a fixed batch size is the only one. Raises ModelError for inputs,
+    shapes and dims that do not fit the model, and UnverifiableError if no inputs can be generated or the model does not
+    run.
     """
     source = model if isinstance(model, ModelSource) else model_source(model, inline=False)
     loaded = source.load()
@@ -106,7 +105,7 @@ def make_feeds(
 def drawn_feeds(
     source: ModelSource, count: int, seed: int = 0, shapes: Mapping[str, Sequence[int]] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Normal inputs of verification, `count` draws of a single sample, on which the model runs.
+    """Generate inputs for one sample, in `count` draws, on which the model runs.
 
     `shapes` of inputs fix symbolic sizes. Raises UnverifiableError if no inputs can be generated or the model does not
     run.
@@ -126,7 +125,7 @@ def drawn_feeds(
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """A check of generated inputs: they take at most `memory` bytes, and the model runs on them."""
+    """A check that generated inputs take at most `memory` bytes, and that the model runs on them."""
 
     memory: int
     run_failure: RunCheck
@@ -136,7 +135,7 @@ class _Check:
         return cls(session_memory(source.loadable()) // share, run_failure)
 
     def size_failure(self, inputs: Sequence[InputSpec], sizes: Sizes) -> str:
-        """Why inputs of these sizes are not generated; "" if they are."""
+        """Why inputs of these sizes are not generated, or ""."""
         size = 0
         for i in inputs:
             bits = 8 * STRING_BYTES if i.dtype == STRING else element_bits(i.dtype) if i.dtype else 8
@@ -147,9 +146,9 @@ class _Check:
 
 @contextmanager
 def isolated_run_check(source: ModelSource, outputs: Sequence[str]) -> Generator[RunCheck]:
-    """Run a model without optimizations in a worker process, where a crash is a failure.
+    """Run a model without optimizations in a worker process, so that a crash is only a failure.
 
-    Raises UnverifiableError if onnxruntime does not load it, and after too many failures.
+    Raises UnverifiableError if onnxruntime does not load it, or after too many failures.
     """
     with RemoteBackend() as remote:
         try:
@@ -195,7 +194,7 @@ def _feeds_from_given(
 
 
 def _with_batch_size(feeds: Arrays, inputs: list[InputSpec], symbol: str, batch: int) -> dict[str, Any]:
-    """The arrays with `batch` rows, repeated from the first if there are too few; those without rows as they are."""
+    """The arrays with `batch` rows, repeated from the start if there are too few; arrays without rows are kept."""
     found = dict(feeds)
     for i in (i for i in inputs if i.type_kind == TENSOR and feeds.get(i.name) is not None):
         for axis in (axis for axis, d in enumerate(i.shape) if d == symbol):
@@ -227,7 +226,7 @@ def _generated_feeds(inputs: list[InputSpec], batches: Sequence[int], fixed: Siz
 def _single_batch_feeds(
     batch: int, feeds: Arrays, sizes: Sizes, batches: Sequence[int], inputs: list[InputSpec]
 ) -> Feeds:
-    """Feeds of a batch that cannot be chosen."""
+    """Feeds for a batch size that cannot be chosen."""
     has_batch = any(i.type_kind == TENSOR and i.default is None and i.shape for i in inputs)
     note = f"the batch is fixed at {batch}" if has_batch else "no input has a batch"
     return Feeds({batch: dict(feeds)}, sizes, "" if set(batches) == {batch} else note)
@@ -252,7 +251,7 @@ def _first_accepted(
 
 
 def _size_assignments(inputs: list[InputSpec], with_batch: Sizes, fixed: Sizes) -> Iterator[Sizes]:
-    """PREFERRED_SIZES, then all sizes that verification tries, and at last those with another batch."""
+    """Yield PREFERRED_SIZES, then all sizes that verification tries, finally those with other batch sizes."""
     known = with_batch | required_sizes(inputs, with_batch)
     free = [s for s in free_symbols(inputs) if s not in known]
     for size in PREFERRED_SIZES:
@@ -266,7 +265,7 @@ def _size_assignments(inputs: list[InputSpec], with_batch: Sizes, fixed: Sizes) 
 def _accepted_at(
     inputs: list[InputSpec], sizes: Sizes, seed: int, check: _Check, draw: int = 0
 ) -> tuple[InputSet | None, str]:
-    """The first input set of these sizes on which the model runs, or the first failure."""
+    """The first input set with these sizes on which the model runs, or the first failure."""
     if first_failure := check.size_failure(inputs, sizes):
         return None, first_failure
     for input_set in generate_input_sets(inputs, "normal", sizes, (seed, draw)):

@@ -1,20 +1,20 @@
 """Metrics of a model in onnxruntime, with confidence intervals for machines with other load.
 
-Calls of one process are not independent: noise comes in bursts, and the same model loaded twice differs by some percent
-for as long as the process lives (placement of its memory, choice of cores). A set of processes therefore counts as one
-observation, however many rounds it ran, and the interval is Student's t over the sets, of logarithms. Within a set,
-times of two models are paired by round, so that common slowdowns cancel, and the median ignores bursts.
+Calls in one process are not independent: noise comes in bursts, and the same model loaded twice differs by some
+percent as long as the process lives (placement of its memory, choice of cores). A set of processes therefore counts as
+one observation, whatever its number of rounds, and the interval is Student's t over the sets, of logarithms. Within a
+set, the times of two models are paired by round, so that common slowdowns cancel, and the median ignores bursts.
 
-Simulated with 2 to 8 sets of 2 to 48 rounds, and with noise that is independent, autocorrelated (AR(1), 0.9),
-heavy-tailed or in bursts, with or without differences between processes, intervals contained the true ratio in 92 to
-98 % of the cases, and in more for bursts in sets of few rounds. This does not hold for a single set, whose rounds have
-to count as independent: it has no information on differences between processes.
+Simulations had 2 to 8 sets of 2 to 48 rounds, with noise that was independent, autocorrelated (AR(1), 0.9),
+heavy-tailed or in bursts, and with or without differences between processes. Intervals contained the true ratio in 92
+to 98 % of the cases, and more often for bursts in sets of few rounds. This does not hold for a single set, whose rounds
+have to count as independent: it has no information on differences between processes.
 
-Waits for a core are no noise: a call that is shorter than the time slice of the scheduler does not wait, a longer one
-does, so the median of two models differs by much more than their work. Sets with such waits have times without them
-(`CallTimes.leave_out_waits`). Calls then begin with caches of other processes, which slows down models by different
-shares: the intervals are longer by a tenth of the share of the time that was waited. A ratio of models whose waits
-cannot be told from their work is inconclusive.
+Waits for a core are not noise: a call that is shorter than the time slice of the scheduler does not wait, a longer
+one does, so the medians of two models differ by much more than their work. The times of sets with such waits exclude
+them (`CallTimes.leave_out_waits`). Calls then begin with caches of other processes, which slows models down by
+different shares: the intervals are widened by a tenth of the share of the time spent waiting. A ratio is inconclusive
+if the models' waits cannot be separated from their work.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from ...core.ort.sessions import SessionConfig
 from ...core.support.confidence_intervals import AS_FAST, RatioInterval, mean_interval, median_interval, student_t
 from .benchmark_worker import LoadMetrics
 
-COLD_CACHES = 0.1  # of the share of the time that was waited, by which a ratio may be off
+COLD_CACHES = 0.1  # of the share of the time spent waiting; the error of a ratio
 NOTED_WAITS = 0.05  # of the time
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Seconds for one call with `batch` samples, over so many `calls`, and the `throughput`, in samples per second.
+    """Seconds per call with `batch` samples, over `calls` calls, and the `throughput` in samples per second.
 
-    `median_low` and `median_high` are the 95 % interval of the median. `rounds`, which pair with rounds of other
-    models, has a list for each set of processes, with one median a round, empty for a set without this model. `tails`
-    has the 99th percentile of the calls of each set, 0 for a set without it. `waited`: the share of the time that the
-    threads waited for a core, on average, which is in the times if `is_disturbed`, and else is not.
+    `median_low` and `median_high` are the 95 % interval of the median. `rounds`, which are paired with rounds of other
+    models, has a list of medians, one per round, for each set of processes; it is empty for sets without this model.
+    `tails` has the 99th percentile of the calls of each set, or 0. `waited` is the average share of the time that
+    threads waited for a core; the times include it if `is_disturbed`.
     """
 
     batch: int
@@ -59,20 +59,24 @@ class Latency:
     throughput: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Compute the throughput, which reports have, too."""
+        """Compute the throughput, a field so that reports include it."""
         object.__setattr__(self, "throughput", self.batch / self.median)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelMetrics:
-    """The metrics of a model under one config, in fresh processes, or the `failure` in a line.
+    """The metrics of a model under one config, measured in fresh processes, or the `failure` as one line.
 
-    `creation_seconds`: the time to create a session, the median over the processes. `resident_bytes`, `peak_bytes`:
-    memory of a process that loaded and ran the model with one sample, `virtual_bytes` its address space,
-    `baseline_bytes` the memory of one that has only loaded the engine. `providers`: the number of nodes by
-    onnxruntime's execution provider that ran them. `latencies` by batch size. `threads` that compute an op, as observed
-    in the process. `precision` is that in which the engine really computes. `set_peaks`: the peak memory of each
-    further process in bytes, 0 for a set without this model.
+    Attributes:
+        creation_seconds: the time to create a session, the median over the processes.
+        resident_bytes: memory of a process after loading and running the model with one sample.
+        peak_bytes: the peak memory of that process; `virtual_bytes` is its address space.
+        baseline_bytes: memory of a process that has only loaded the engine.
+        providers: the number of nodes by the execution provider of onnxruntime that ran them.
+        latencies: by batch size.
+        threads: the threads that compute an op, as observed in the process.
+        precision: the precision in which the engine computes.
+        set_peaks: the peak memory of each further process in bytes; 0 for a set without this model.
     """
 
     failure: str = ""
@@ -89,21 +93,21 @@ class ModelMetrics:
 
     @property
     def loaded(self) -> LoadMetrics:
-        """The figures of the run of the model alone."""
+        """The figures of the model's run alone."""
         memory = (self.resident_bytes, self.peak_bytes)
         conditions = (self.creation_seconds, self.baseline_bytes, self.threads)
         return LoadMetrics(*conditions, *memory, self.precision, self.virtual_bytes)
 
     def in_precision(self, config: SessionConfig) -> ModelMetrics:
-        """The metrics; a failure if the engine computed in another precision, for want of kernels."""
+        """The metrics, or a failure if the engine computed in another precision because it lacks kernels."""
         if self.failure or config.precision == self.precision.partition(":")[0]:
             return self
         engine = engine_label(config.engine, SINGLE)
-        return ModelMetrics(f"{engine} computes it in {self.precision} in place of {config.precision}")
+        return ModelMetrics(f"{engine} computes in {self.precision} instead of {config.precision}")
 
 
 def latency_ratios(a: ModelMetrics | None, b: ModelMetrics | None) -> dict[int, RatioInterval]:
-    """The latency of `a` divided by the latency of `b`, by batch size; empty if either was not measured."""
+    """The latency of `a` divided by that of `b`, by batch size; empty if either was not measured."""
     if a is None or b is None:
         return {}
     batches = sorted(a.latencies.keys() & b.latencies.keys())
@@ -111,7 +115,7 @@ def latency_ratios(a: ModelMetrics | None, b: ModelMetrics | None) -> dict[int, 
 
 
 def latency_ratio(a: Latency, b: Latency) -> RatioInterval:
-    """The time of `a` divided by the time of `b`, paired by the sets that both were in; without any, unpaired."""
+    """The time of `a` divided by that of `b`, paired over the sets with both models; unpaired if there are none."""
     shared = list(_paired_rounds(a, b).values())
     if len(shared) > 1:
         found = _of_logs(*mean_interval([median(s) for s in shared]))
@@ -133,7 +137,7 @@ def _with_waits(found: RatioInterval, latencies: Sequence[Latency]) -> RatioInte
 
 
 def busy_text(waited: float) -> str:
-    """The state of a machine on which processes waited for a core."""
+    """Describe a machine on which processes waited for a core."""
     return f"the machine is busy: the processes waited {waited:.0%} of the time for a core"
 
 
@@ -147,7 +151,7 @@ def waited_share(measured: Iterable[ModelMetrics]) -> float:
 
 
 def load_note(measured: Iterable[ModelMetrics | None]) -> str:
-    """The load of the machine during a measurement, and the remedy, in a line; "" on a quiet one."""
+    """The load of the machine during a measurement, and the remedy, in one line; "" on a quiet machine."""
     metrics = [m for m in measured if m is not None]
     waited = waited_share(metrics)
     if any(x.is_disturbed for m in metrics for x in m.latencies.values()):
@@ -156,7 +160,7 @@ def load_note(measured: Iterable[ModelMetrics | None]) -> str:
 
 
 def _paired_rounds(a: Latency, b: Latency) -> dict[int, list[float]]:
-    """The logarithms of the ratios of rounds, by the sets that both were in."""
+    """The logarithms of the ratios of rounds, by the sets with both models."""
     return {
         number: [log(x / y) for x, y in zip(first, second, strict=False)]
         for number, (first, second) in enumerate(zip(a.rounds, b.rounds, strict=False))
@@ -165,9 +169,9 @@ def _paired_rounds(a: Latency, b: Latency) -> dict[int, list[float]]:
 
 
 def combined_ratio(a: ModelMetrics, b: ModelMetrics, *, tail: bool = False) -> RatioInterval | None:
-    """The mean over all batches of the time of `a` divided by the time of `b`; with `tail`, of 99th percentiles.
+    """The geometric mean over batch sizes of the time of `a` divided by that of `b`; `tail`: of 99th percentiles.
 
-    The mean is geometric. A set of processes is one observation; None with fewer than two sets that both were in.
+    A set of processes is one observation. None with fewer than two sets with both models.
     """
     by_batch = [
         _paired_tails(a.latencies[batch], b.latencies[batch])
@@ -181,13 +185,13 @@ def combined_ratio(a: ModelMetrics, b: ModelMetrics, *, tail: bool = False) -> R
 
 
 def _paired_tails(a: Latency, b: Latency) -> dict[int, float]:
-    """The logarithms of the ratios of 99th percentiles, by the sets that both were in."""
+    """The logarithms of the ratios of 99th percentiles, by the sets with both models."""
     paired = enumerate(zip(a.tails, b.tails, strict=False))
     return {number: log(x / y) for number, (x, y) in paired if x and y}
 
 
 def peak_ratio(a: ModelMetrics, b: ModelMetrics) -> RatioInterval | None:
-    """The peak memory of `a` divided by the peak memory of `b`; None with fewer than two sets that both were in."""
+    """The peak memory of `a` divided by that of `b`; None with fewer than two sets with both models."""
     return ratio_of_logs([log(x / y) for x, y in zip(a.set_peaks, b.set_peaks, strict=False) if x and y])
 
 
@@ -196,7 +200,7 @@ def _of_logs(middle: float, low: float, high: float) -> RatioInterval:
 
 
 def ratio_of_logs(logs: Sequence[float]) -> RatioInterval | None:
-    """The ratio of which there is a logarithm for each set of processes; None for fewer than two."""
+    """The ratio and its interval, from one logarithm for each set of processes; None for fewer than two."""
     return _of_logs(*mean_interval(logs)) if len(logs) > 1 else None
 
 
@@ -211,10 +215,10 @@ def median_latency_interval(rounds: Sequence[Sequence[float]]) -> tuple[float, f
 
 
 def _unpaired_ratio(a: Latency, b: Latency) -> RatioInterval:
-    """The ratio of times without common sets: independent means, with the degrees of freedom of the fewer sets."""
+    """The ratio of times without common sets: independent means, with the degrees of freedom of the smaller group."""
     first, second = ([median(map(log, r)) for r in x.rounds if r] for x in (a, b))
     middle = fmean(first) - fmean(second)
-    if min(len(first), len(second)) < 2:  # one set has no spread but its rounds'
+    if min(len(first), len(second)) < 2:  # a single set has only the spread of its rounds
         (low, high), (least, most) = median_latency_interval(a.rounds), median_latency_interval(b.rounds)
         return RatioInterval(exp(middle), low / most, high / least)
     reach = student_t(min(len(first), len(second)) - 1) * sum(stdev(x) ** 2 / len(x) for x in (first, second)) ** 0.5

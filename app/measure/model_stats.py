@@ -1,4 +1,4 @@
-"""Statistics of model files from any source."""
+"""Statistics of model files, whatever tool made them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,13 @@ SCALAR_ATTRIBUTES = frozenset({"value_float", "value_int", "value_string"})  # o
 class ModelStats(Struct, frozen=True):
     """Statistics of a file.
 
-    `ops` by type (domain.type outside the standard one), bodies and inlined functions included, Constant ops not, as in
-    the report of a run. `parameters`: elements of weights. `bytes` on disk, files of weights included.
-    `nonstandard_operators`: operators that ONNX does not define. `checker_error`: the objection of onnx.checker, in a
-    line, "" if there is none.
+    Attributes:
+        ops: the number of ops by type (domain.type for other domains), as in the report of a run: including bodies and
+            inlined functions, without Constant ops.
+        parameters: the number of elements of weights.
+        bytes: the size on disk, including files of weights.
+        nonstandard_operators: operators that ONNX does not define.
+        checker_error: the error of onnx.checker in one line, or "".
     """
 
     ops: dict[str, int]
@@ -55,7 +58,7 @@ class ModelStats(Struct, frozen=True):
 
 
 def compute_model_stats(path: Path) -> ModelStats:
-    """Count the model in a file, without reading the files of weights. Raises ModelError for one that is unreadable."""
+    """Count the ops of a model file, without reading the files of weights. Raises ModelError for an unreadable file."""
     model = load_without_weights(path)
     nodes = [*all_nodes([*model.graph.node, *(n for f in model.functions for n in f.node)])]
     graphs = [model.graph, *(body for n in nodes for body in subgraphs(n))]
@@ -75,7 +78,7 @@ def compute_model_stats(path: Path) -> ModelStats:
 
 
 def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with local functions inlined as in a run; unchanged if that fails, so that calls count as ops."""
+    """Inline local functions as in a run; if that fails, return the model unchanged, so that calls count as ops."""
     try:
         return with_inlined_functions(model) if model.functions else model
     except ModelError:
@@ -83,7 +86,7 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _nonstandard_operators(model: onnx.ModelProto) -> tuple[str, ...]:
-    """Operators that ONNX does not define, or not in the opset that the model imports."""
+    """Operators that ONNX does not define in the opset that the model imports."""
     called = local_functions(model)
     elsewhere = (
         key for key in used_operators(model.graph) if key not in called and not op_schemas.latest_opset_version(key[0])
@@ -92,7 +95,7 @@ def _nonstandard_operators(model: onnx.ModelProto) -> tuple[str, ...]:
 
 
 def _checker_error(path: Path) -> str:
-    """The objection of onnx.checker to a file, "" if there is none."""
+    """The error of onnx.checker for a file, or ""."""
     try:
         check_file(path)
     except OnnxError as e:

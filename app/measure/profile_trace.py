@@ -1,10 +1,11 @@
 """Traces of onnxruntime's profiler: lists of events in the format of chrome://tracing.
 
-A run is a Session event `model_run`, the execution of an op a Node event `NAME_kernel_time`. Bodies run within the time
-of their op, on its thread. Other events, such as events of a GPU's own profiler, are ignored: on a GPU, times of nodes
-are times of launching them. Reading and initializing the model are Session events, too. A Node event has the bytes that
-the arena gave during the op: of the first run for each value, later for all of the run at once, as the plan of memory
-is known. Observed with onnxruntime 1.23.2, which says nothing of the arena, 1.30.0 and 1.31.1.
+A run is a Session event `model_run`, the execution of an op a Node event `NAME_kernel_time`. Bodies run within the
+time of their op, on its thread. Other events, such as those of a GPU's own profiler, are ignored: on a GPU, the times
+of nodes are those of launching them. Reading and initializing the model are also Session events. A Node event has the
+number of bytes that the arena allocated during the op: in the first run for each value, later for the whole run at
+once, because the memory plan is known. Observed with onnxruntime 1.23.2, which does not report the arena, 1.30.0 and
+1.31.1.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from msgspec import Struct
 
 from ...core.errors import EvaluationError
 
-if TYPE_CHECKING:  # benchmark_worker imports this module, and no more of the package than it needs
+if TYPE_CHECKING:  # benchmark_worker imports this module, and must import little of the package
     from ...core.ir.graph import Graph
 
 KERNEL_SUFFIX = "_kernel_time"
 RUN_EVENT = "model_run"
-READ_EVENT, INITIALIZE_EVENT = "model_loading_", "session_initialization"  # the first with the kind of the source
+READ_EVENT, INITIALIZE_EVENT = "model_loading_", "session_initialization"  # the first is followed by the kind of source
 UNESCAPED_NAME = re.compile(r'"name" :"(.*?)","args" :', re.DOTALL)
 MICRO = 1e-6
 KernelKey = tuple[str, str, str, int]
@@ -35,8 +36,8 @@ KernelKey = tuple[str, str, str, int]
 class KernelExecution(Struct, frozen=True):
     """One execution of a node: `start` in seconds from the beginning of the run, `self_seconds` without its subgraphs.
 
-    `index` is onnxruntime's number of the node in its graph, -1 if unknown. In bytes: its results are `written`, for
-    which the arena `allocated` memory, and then had given `held`.
+    `index` is onnxruntime's number of the node in its graph, -1 if unknown. In bytes: `written` is the size of its
+    results, `allocated` the memory that the arena allocated for them, and `held` the memory in use afterwards.
     """
 
     name: str
@@ -57,7 +58,7 @@ class KernelExecution(Struct, frozen=True):
 
 
 class ProfiledRun(Struct, frozen=True):
-    """One run of the model: its start and duration, and its kernels by start."""
+    """One run of the model: its start, its duration, and its kernels ordered by start."""
 
     start: float
     seconds: float
@@ -70,7 +71,7 @@ class ProfiledRun(Struct, frozen=True):
 
 
 def make_node_names_unique(graph: Graph) -> None:
-    """Give each node a unique name: a nameless node the name of its first output, a duplicate one a number."""
+    """Give each node a unique name: that of its first output if it has none; add a number if it is a duplicate."""
     ops = [op for g in graph.with_subgraphs() for op in g.sorted_ops()]
     taken = {op.name for op in ops}
     seen: set[str] = set()
@@ -104,7 +105,7 @@ def read_events(path: Path) -> list[Any]:
 
 
 def loading_seconds(events: Iterable[Any]) -> tuple[float, float] | None:
-    """The seconds to read a model, and to initialize its session; None if there are no such events."""
+    """The seconds to read a model and to initialize its session; None without such events."""
     timed = [(str(e.get("name")), e["dur"] * MICRO) for e in events if _is_timed(e) and e.get("cat") == "Session"]
     read = [seconds for name, seconds in timed if name.startswith(READ_EVENT)]
     initialized = [seconds for name, seconds in timed if name == INITIALIZE_EVENT]
@@ -138,8 +139,8 @@ def _end(event: Mapping[str, Any]) -> float:
 
 
 def _parse_kernels(begin: float, nodes: list[Mapping[str, Any]]) -> tuple[KernelExecution, ...]:
-    """The nodes of a run as kernels. On a thread, a node that begins before another ends runs inside it."""
-    order = sorted(range(len(nodes)), key=lambda i: (nodes[i]["ts"], -nodes[i]["dur"], -i))  # an outer one comes last
+    """The nodes of a run as kernels. A node that begins before another one on its thread ends runs inside that one."""
+    order = sorted(range(len(nodes)), key=lambda i: (nodes[i]["ts"], -nodes[i]["dur"], -i))  # outer nodes come last
     inside = [0.0] * len(nodes)
     open_on: dict[Any, list[int]] = {}
     for i in order:
@@ -169,5 +170,5 @@ def _parse_kernel(event: Mapping[str, Any], begin: float, inside: float) -> Kern
 
 
 def _parse_bytes(text: Any) -> int:
-    """A number of bytes, 0 if it is not said, and where more was freed than allocated."""
+    """A number of bytes; 0 if it is missing, or if more was freed than allocated."""
     return int(text) if str(text).isdecimal() else 0

@@ -1,4 +1,4 @@
-"""Metrics by name: functions of the outputs of a model, by name and with a row for each label, and of the labels."""
+"""Built-in metrics: functions of the labels and of a model's outputs, which have a row for each label."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ...core.errors import ModelError, UsageError
 Array = np.ndarray[Any, Any]
 Outputs = Mapping[str, Any]
 CLASS_METRICS, NUMBER_METRICS = frozenset({"top1", "tokens"}), frozenset({"r2", "snr"})
-"""Metrics that also compare a model with the original, without labels: the classes of rows, or numbers."""
-ROWS_AT_ONCE = 64  # whose probabilities are in memory, in double precision
-SUM_TOLERANCE = 0.1  # of the sum of probabilities, which a quantized Softmax rounds
-BLANK = 0  # the class of CTC between two characters
+"""Metrics that can also compare a model with the original without labels: classes of rows, or numbers."""
+ROWS_AT_ONCE = 64  # rows whose probabilities are computed at a time, in double precision
+SUM_TOLERANCE = 0.1  # tolerance of a sum of probabilities, which a quantized Softmax rounds
+BLANK = 0  # the class in CTC that separates characters
 WORD_START = "\u2581"  # of SentencePiece
 
 
@@ -33,12 +33,12 @@ class Metric(Struct, frozen=True):
     less_is_better: bool = False
 
     def __call__(self, outputs: Outputs, labels: Array) -> float:
-        """The figure. Raises ModelError for outputs or labels that it is not for."""
+        """Compute the figure. Raises ModelError for outputs or labels that do not fit."""
         return self.function(outputs, labels)
 
 
 def ready_metric(name: str, arrays: Mapping[str, Array]) -> Metric | None:
-    """The metric of a name, for a labelled set with these arrays; None for another name.
+    """The named metric for a labelled set with these arrays; None for an unknown name.
 
     Raises UsageError if its package is missing.
     """
@@ -58,7 +58,7 @@ def require_labels_for(metric: str) -> None:
 
 
 def package(module: str, metric: str) -> ModuleType:
-    """A package of the extra `metrics`. Raises UsageError if it is not installed."""
+    """Import a package of the extra `metrics`. Raises UsageError if it is not installed."""
     try:
         return import_module(module)
     except ImportError as e:
@@ -67,7 +67,7 @@ def package(module: str, metric: str) -> ModuleType:
 
 
 def is_one_hot(labels: Array) -> bool:
-    """Whether each row of the last of several axes has a single 1 beside zeros."""
+    """Whether each row along the last of several axes has a single 1 and otherwise zeros."""
     if labels.ndim < 2 or labels.shape[-1] < 2 or labels.dtype.kind not in "biuf":
         return False
     return bool(np.all((labels == 0) | (labels == 1)) and np.all(np.sum(labels, -1) == 1))
@@ -82,10 +82,10 @@ def first_array(outputs: Outputs) -> tuple[str, Array]:
 
 
 def top_1(outputs: Outputs, labels: Array) -> float:
-    """The share of rows with the right class in the first output. Raises ModelError.
+    """The share of rows whose class in the first output is correct. Raises ModelError.
 
     The first output has names or numbers of classes, or floats: scores of all classes along the last axis. Rows with a
-    score that is NaN have no class. Labels are classes, or rows with a 1 at the class.
+    NaN score have no class. Labels are classes, or one-hot rows.
     """
     name, output = first_array(outputs)
     labels = _classes(labels, output)
@@ -103,7 +103,7 @@ def top_1(outputs: Outputs, labels: Array) -> float:
 
 
 def _classes(labels: Array, output: Array) -> Array:
-    """Labels as classes, if they are rows with a 1 at the class, as the output has scores."""
+    """Labels as classes, converted from one-hot rows if the output has scores."""
     return np.argmax(labels, -1) if labels.shape == output.shape and is_one_hot(labels) else labels
 
 
@@ -138,10 +138,10 @@ def _scores(metric: str, outputs: Outputs, labels: Array) -> tuple[Array, Array]
 
 
 def top_5(outputs: Outputs, labels: Array) -> float:
-    """The share of rows whose class is among the five with the highest scores of the first output."""
+    """The share of rows whose class is among the five highest scores of the first output."""
     scores, truth = _scores("top5", outputs, labels)
     if scores.shape[1] <= 5:
-        raise ModelError(f"--metric top5: there are {scores.shape[1]} classes, of which all are among five")
+        raise ModelError(f"--metric top5: there are only {scores.shape[1]} classes, so all are in the top five")
     if np.any(truth < 0):
         raise ModelError(f"--metric top5: label {np.min(truth)} is not a class")
     best = np.argsort(-scores, 1, kind="stable")[:, :5]
@@ -149,33 +149,34 @@ def top_5(outputs: Outputs, labels: Array) -> float:
 
 
 def _labelled_scores(metric: str, outputs: Outputs, labels: Array) -> tuple[Array, Array]:
-    """The scores of all classes at the places where a label is, and these labels. Raises ModelError."""
+    """The scores of all classes at the positions with a label, and those labels. Raises ModelError."""
     scores, truth = _scores(metric, outputs, labels)
     is_there = truth >= 0
     if not is_there.any():
-        raise ModelError(f"--metric {metric}: all labels are negative, which stands for no class")
+        raise ModelError(f"--metric {metric}: all labels are negative, which means that there is no class")
     return scores[is_there], truth[is_there]
 
 
 def next_tokens(outputs: Outputs, labels: Array) -> float:
-    """The share of tokens of a text that have the highest score behind those before them.
+    """The share of tokens in a text that have the highest score given the tokens before them.
 
-    Scores [rows, length, vocabulary]; labels [rows, length]: the token behind each one, negative for none.
+    Scores are [rows, length, vocabulary], labels [rows, length]: the token that follows each position, negative for
+    none.
     """
     scores, truth = _labelled_scores("tokens", outputs, labels)
     return float(np.mean((np.argmax(scores, -1) == truth) & ~np.isnan(scores).any(-1)))
 
 
 def perplexity(outputs: Outputs, labels: Array) -> float:
-    """The inverse of the geometric mean of the probabilities of the tokens of a text; arrays are as above."""
+    """The inverse of the geometric mean probability of the tokens of a text; arrays are as for `next_tokens`."""
     return float(np.exp(_mean_loss(*_labelled_scores("perplexity", outputs, labels))))
 
 
 def cross_entropy(outputs: Outputs, labels: Array) -> float:
-    """The mean over the rows of -log of the probability of the class, a negative class being none.
+    """The mean over the rows of -log of the probability of the class; rows with a negative class are ignored.
 
-    The first output of floats has probabilities, which are between 0 and 1 with a sum of about 1, or else logits. As in
-    scikit-learn, a probability is at least the epsilon of its type.
+    The first float output has probabilities if its values are between 0 and 1 with a sum of about 1, otherwise logits.
+    As in scikit-learn, a probability is at least the epsilon of its type.
     """
     arrays = {n: cast("Array", v) for n, v in outputs.items() if isinstance(v, np.ndarray)}
     floats = {n: v for n, v in arrays.items() if v.dtype.kind in "fV"}
@@ -188,7 +189,7 @@ def cross_entropy(outputs: Outputs, labels: Array) -> float:
 
 
 def _mean_loss(scores: Array, truth: Array) -> float:
-    """The mean of -log of the probability of each class, of logits."""
+    """The mean of -log of the probability of each class, from logits."""
     total = 0.0
     for start in range(0, len(truth), ROWS_AT_ONCE):
         part = scores[start : start + ROWS_AT_ONCE].astype(np.float64)
@@ -199,7 +200,7 @@ def _mean_loss(scores: Array, truth: Array) -> float:
 
 
 def _numbers(metric: str, outputs: Outputs, labels: Array) -> tuple[Array, Array]:
-    """The first output and labels, as rows of numbers. Raises ModelError."""
+    """The first output and the labels, as rows of numbers. Raises ModelError."""
     name, output = first_array(outputs)
     if output.dtype.kind not in "fVbiu" or labels.dtype.kind not in "fbiu":
         raise ModelError(f"--metric {metric}: {name} is {output.dtype}, the labels {labels.dtype}; it needs numbers")
@@ -214,7 +215,7 @@ def _numbers(metric: str, outputs: Outputs, labels: Array) -> tuple[Array, Array
 
 
 def r2(outputs: Outputs, labels: Array) -> float:
-    """The share of the variance of the labels that the first output explains: R2, the mean over the numbers of a row.
+    """R2, the share of the labels' variance that the first output explains: the mean over the numbers of a row.
 
     Labels have the shape of the output.
     """
@@ -226,7 +227,7 @@ def r2(outputs: Outputs, labels: Array) -> float:
 
 
 def snr(outputs: Outputs, labels: Array) -> float:
-    """The signal-to-noise ratio in dB of the first output, of which the labels are the signal, in its shape."""
+    """The signal-to-noise ratio of the first output in dB; the labels, with its shape, are the signal."""
     found, truth = _numbers("snr", outputs, labels)
     signal, noise = np.sum(np.square(truth)), np.sum(np.square(truth - found))
     if not signal or not noise:
@@ -235,11 +236,11 @@ def snr(outputs: Outputs, labels: Array) -> float:
 
 
 def word_accuracy(outputs: Outputs, labels: Array, vocabulary: Array | None = None) -> float:
-    """1 minus the word error rate: the substituted, removed and inserted words for each word of the labels.
+    """1 minus the word error rate: substituted, removed and inserted words divided by the words of the labels.
 
-    The first output has texts; tokens [rows, length], negative for none; or scores of CTC [rows, steps, classes], read
-    greedily, with the blank as class 0. Labels are texts, and the vocabulary has the text of each token; without it,
-    labels are tokens, negative for none, and each is a word.
+    The first output has strings; or tokens [rows, length], negative for none; or CTC scores [rows, steps, classes],
+    decoded greedily with class 0 as the blank. Labels are strings, and the vocabulary has the string of each token;
+    without it, labels are tokens, negative for none, and each token is a word.
     """
     name, output = first_array(outputs)
     if len(output) != len(labels):
@@ -255,12 +256,12 @@ def word_accuracy(outputs: Outputs, labels: Array, vocabulary: Array | None = No
         labels = np.where(labels == BLANK, -1, labels)
     truth = [str(t) for t in labels.reshape(len(labels))] if is_text else [_text(row, None) for row in labels]
     if not any(t.split() for t in truth):
-        raise ModelError("--metric wer: the labels have no word")
+        raise ModelError("--metric wer: the labels contain no words")
     return 1.0 - float(package("jiwer", "wer").wer(truth, found))
 
 
 def _read_rows(name: str, output: Array) -> Iterator[Any]:
-    """The text, or the tokens, of each row. Raises ModelError."""
+    """Yield the string, or the tokens, of each row. Raises ModelError."""
     if output.dtype.kind in "OU":
         yield from output.reshape(len(output), -1)[:, 0]
     elif output.dtype.kind in "iu" and output.ndim == 2:
@@ -275,7 +276,7 @@ def _read_rows(name: str, output: Array) -> Iterator[Any]:
 
 
 def _text(row: Any, vocabulary: Array | None) -> str:
-    """The text of tokens, or of a text."""
+    """The text of a row of tokens, or the row itself if it is a string."""
     if not isinstance(row, np.ndarray):
         return str(row)
     tokens: list[int] = row[row >= 0].tolist()
@@ -287,11 +288,11 @@ def _text(row: Any, vocabulary: Array | None) -> str:
 
 
 def mean_average_precision(outputs: Outputs, labels: Array) -> float:
-    """The average precision of detected boxes, over overlaps of 0.50 to 0.95 and all classes, as COCO defines it.
+    """The average precision of detected boxes over all classes and overlaps of 0.50 to 0.95, as COCO defines it.
 
-    Boxes are corners x1, y1, x2, y2. One output has rows of corners, score and class [rows, boxes, 6]; or there are
-    boxes [rows, boxes, 4], scores and integer classes [rows, boxes]. Boxes without a score are none. Labels
-    [rows, boxes, 5] are a class and the corners, class -1 for none.
+    Boxes are corners x1, y1, x2, y2. The outputs are rows of corners, score and class [rows, boxes, 6]; or boxes
+    [rows, boxes, 4], and scores and integer classes [rows, boxes]. Boxes with a score of 0 are ignored. Labels
+    [rows, boxes, 5] are a class and the corners; class -1 marks unused rows.
     """
     if labels.ndim != 3 or labels.shape[-1] != 5 or labels.dtype.kind not in "fiu":
         raise ModelError(
@@ -300,7 +301,7 @@ def mean_average_precision(outputs: Outputs, labels: Array) -> float:
         )
     truth = labels.astype(np.float64)
     if not np.any(truth[..., 0] >= 0):
-        raise ModelError("--metric map: the labels have no box")
+        raise ModelError("--metric map: the labels contain no boxes")
     found = _detections(outputs)
     if len(found) != len(truth):
         raise ModelError(f"--metric map: there are detections for {len(found)} rows, and labels for {len(truth)}")
@@ -338,7 +339,7 @@ def _area(corners: Sequence[float]) -> dict[str, Any]:
 
 
 def _detections(outputs: Outputs) -> list[Array]:
-    """The corners, score and class of the boxes of each row. Raises ModelError."""
+    """The corners, score and class of each row's boxes. Raises ModelError."""
     whole = next((v for v in outputs.values() if _row_shape(v)[1:] == (6,)), None)
     if whole is not None:
         return [np.asarray(row, np.float64) for row in whole]
@@ -355,7 +356,7 @@ def _detections(outputs: Outputs) -> list[Array]:
 
 
 def _row_shape(output: Any) -> tuple[int, ...]:
-    """The shape of the first row of an output; of a list of such rows, too."""
+    """The shape of one row of an output, which may be a list of rows."""
     return np.shape(output[0]) if len(output) else ()
 
 

@@ -1,4 +1,4 @@
-"""Settings of onnxruntime's sessions in words and as JSON, and the files in which `passes tune` writes its results."""
+"""Session settings of onnxruntime, in words and as JSON, and the settings files of `passes tune`."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ SWITCHES = {
     "denormals_as_zero": ("denormals kept", "denormals as zero"),
     "prepack_weights": ("weights not prepacked", "weights prepacked"),
 }
-"""Settings that are off or on, and the words for both."""
+"""Settings that are off or on, and the words for both states."""
 Threads = Annotated[int, Meta(ge=0, le=MAX_THREADS)]
 OptimizerName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,100}\Z")]
 
 
 class SessionSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings of a session in JSON, with names as on the command line and onnxruntime's defaults."""
+    """The settings of a session as JSON, with names as on the command line and onnxruntime's defaults."""
 
     level: Literal["disable", "basic", "extended", "layout", "all"] = "all"
     disabled_optimizers: Annotated[tuple[OptimizerName, ...], Meta(max_length=1000)] = ()
@@ -66,7 +66,7 @@ class SessionSettings(Struct, frozen=True, forbid_unknown_fields=True):
         return cls(level, provider=short_name(config.provider), provider_options=dict(config.provider_options), **same)
 
     def config(self) -> SessionConfig:
-        """The config of users' sessions with these settings. Raises UsageError for an unknown engine or provider."""
+        """The session config with these settings. Raises UsageError for an unknown engine or provider."""
         parse_engine(f"{self.engine}:{self.precision}")
         return SessionConfig(
             ALL_LEVELS[self.level],
@@ -77,7 +77,7 @@ class SessionSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 SAME_NAMES = [n for n in SessionSettings.__struct_fields__ if n not in {"level", "provider", "provider_options"}]
-"""The settings that are fields of SessionConfig, too."""
+"""The settings that are also fields of SessionConfig."""
 
 
 def settings_words(config: SessionConfig, usual: SessionConfig = DEFAULT_SESSION) -> list[str]:
@@ -103,7 +103,7 @@ def _differences(config: SessionConfig, usual: SessionConfig) -> Iterator[str]:
 
 
 def _engine_words(config: SessionConfig, usual: SessionConfig) -> Iterator[str]:
-    """The engine, and the provider of onnxruntime, if they are not the usual ones."""
+    """The engine and onnxruntime's provider, if they are not the usual ones."""
     options = ",".join(f"{name}={text}" for name, text in config.provider_options)
     given = f"{{{options}}}" if options else ""
     if config.engine_name != usual.engine_name:
@@ -115,10 +115,10 @@ def _engine_words(config: SessionConfig, usual: SessionConfig) -> Iterator[str]:
 
 
 class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
-    """A way to make a model of the original: a pipeline, passes that are left out or added, and the opset.
+    """How to make a model from the original: a pipeline, skipped or added passes, and the opset.
 
-    `opset` is None for the opset of the model or the pipeline. With a `scheme` of `passes quantize`, the rest is for
-    this command.
+    `opset` is None for the opset of the model or the pipeline. With a `scheme` of `passes quantize`, the other fields
+    apply to that command.
     """
 
     pipeline: str = ORIGINAL
@@ -129,20 +129,20 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_original(self) -> bool:
-        """Whether the model stays as it is."""
+        """Whether the model stays unchanged."""
         return self == Recipe()
 
     def require_known(self) -> None:
-        """Raise UsageError for a pipeline that this package lacks, or for passes that `passes tune` does not choose."""
+        """Raise UsageError for an unknown pipeline, or for passes that `passes tune` does not choose."""
         if self.pipeline not in (known := [*PIPELINES, *TARGET_NAMES]):
-            raise UsageError(f"pipeline {self.pipeline} is none of {', '.join(dict.fromkeys(known))}")
+            raise UsageError(f"pipeline {self.pipeline} is unknown; choose from {', '.join(dict.fromkeys(known))}")
         for names, groups in ((self.skip, TRADING), (self.enable, OPTIONAL)):
             if unknown := set(names) - {p for passes in groups.values() for p in passes}:
                 raise UsageError(f"{min(unknown)} is not a pass that `passes tune` chooses")
 
 
 class Configuration(Struct, frozen=True):
-    """A model and a session. `callers`: threads that call the session at the same time."""
+    """A model and a session. `callers` is the number of threads that call the session at the same time."""
 
     recipe: Recipe = Recipe()
     session: SessionConfig = DEFAULT_SESSION
@@ -150,12 +150,12 @@ class Configuration(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """A text that differs between configurations, and is the same in another process."""
+        """A text that identifies the configuration, also in other processes."""
         return repr(to_builtins(self))
 
 
 class TunedSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """A result in a file: how to make and run its `model`, the name of a file, and figures with their conditions."""
+    """A result in a file: how to make and run its `model` (a file name), and figures with their conditions."""
 
     format: Literal[1]
     model: str = ""
@@ -172,7 +172,7 @@ class TunedSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def recipe(self) -> Recipe:
-        """The way to make the model. Raises UsageError for a quantized one, which is not verified as others are."""
+        """How to make the model. Raises UsageError for a quantized model, which is not verified like others."""
         if self.run.scheme:
             scheme = self.run.scheme
             engine = f" --engine {self.session.engine}" if scheme == self.session.precision else ""
@@ -187,10 +187,10 @@ class TunedSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_tuned_settings(path: Path) -> TunedSettings:
-    """The settings in a file. Raises UsageError for another file, and for settings that make no sense.
+    """Read a settings file. Raises UsageError for another file, and for invalid settings.
 
-    No text in it is run: pipelines and passes are from this package, optimizers and providers from onnxruntime, engines
-    from packages that are installed.
+    Nothing in the file is run as code: pipelines and passes are from this package, optimizers and providers from
+    onnxruntime, and engines from installed packages.
     """
     try:
         found = msgspec.json.decode(read_text(path, MAX_BYTES), type=TunedSettings)

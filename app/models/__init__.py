@@ -1,1 +1,1 @@
-"""Runs over many models: their sources, pools of processes, and places of results."""
+"""Runs over many models: their sources, pools of processes, and output paths."""

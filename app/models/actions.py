@@ -1,4 +1,4 @@
-"""Actions that are done to many models."""
+"""Commands that can run over many models."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .model_files import ModelJob
 
 
 class Action(Struct, frozen=True):
-    """A command by name: its function does something to a job, with options of its class, and returns a report.
+    """A command by name: its function runs a job with options of its class, and returns a report.
 
-    `writes` a model, or needs an `other` one. `timed`: whether it measures times, so that models are taken one at a
-    time, or the option that has it do so.
+    It `writes` a model, or needs an `other` one. `timed` says whether it measures times, so that models run one at a
+    time; if it is a string, it is the option that enables this.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Action(Struct, frozen=True):
 
 
 def perform(action: Action, job: ModelJob, request: JobRequest) -> JobReply:
-    """Do an action to a model. Raises the errors of its function."""
+    """Run an action on a model. Raises the errors of its function."""
     from ...core.run.report import Report  # noqa: PLC0415 - the worker for verification is started first
     from ..optimize.columns import run_columns  # noqa: PLC0415 - as above
     from ..optimize.document import left_out_lines  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""Conditions of a result: digests of the model, options, files, sources of passes, versions, and the processor."""
+"""Conditions of a result: digests of the model, options, files, pass sources, versions, and the processor."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ WITHOUT_INFLUENCE = frozenset(
         "reproducer", "statistics", "visualize",
     }
 )  # fmt: skip
-"""Options that change no result."""
-METADATA = (".dist-info", ".egg-info")  # of an installed package, behind its name and version
-SEPARATORS = re.compile(r"[:,]")  # of a file and a name in it, or of several files
+"""Options that do not affect results."""
+METADATA = (".dist-info", ".egg-info")  # suffixes of an installed package's metadata folder, after the name and version
+SEPARATORS = re.compile(r"[:,]")  # between a file and a name in it, or between files
 
 
 def conditions_of(job: ModelJob, action: str, options: str) -> str:
-    """A digest of the models of a job, and of an action with packed options.
+    """A digest of the models of a job and of an action with packed options.
 
     Raises PassesError if a model or a pass is unusable.
     """
@@ -54,14 +54,14 @@ def _packed_digest(action: str, options: str) -> str:
 
 
 def result_digest(result: Path | None) -> str | None:
-    """The digest of a result; "" if there is none, None if it is damaged."""
+    """The digest of a result; "" if it does not exist, None if it is damaged."""
     with suppress(ModelError):
         return model_digest(result) if result is not None and lexists(result) else ""
     return None
 
 
 def options_digest(action: str, options: Any) -> str:
-    """A digest of all but the model: options, files that they name, files with passes and rules, and versions."""
+    """A digest of everything except the model: options and the files that they name, pass sources, and versions."""
     counted = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in WITHOUT_INFLUENCE}
     given: dict[str, Any] = json.loads(json_text(counted, indent=None, default=str))
     files = [(str(file), _file_digest(file)) for file in (*_named_files(given), PIPELINES_FILE)]
@@ -74,7 +74,7 @@ def options_digest(action: str, options: Any) -> str:
 
 
 def source_digests(pipeline: ResolvedPipeline) -> Mapping[str, str]:
-    """Digests of the files with the passes of a pipeline, by name."""
+    """Digests of the files that define the passes of a pipeline, by name."""
     files = {_seen_from_here(file) for file in (*pipeline.read_files, *_plugin_sources(pipeline))}
     return {file: regular_file_digest(Path(file)) for file in sorted(files)}
 
@@ -82,14 +82,14 @@ def source_digests(pipeline: ResolvedPipeline) -> Mapping[str, str]:
 def _plugin_sources(choice: ResolvedPipeline) -> set[Path]:
     """The Python files of all passes and transforms of a run that are not built in.
 
-    Beside each file count the modules of this process in its package, or in its folder if it is in none.
+    They include loaded modules in the package of such a file, or in its folder if it is in no package.
     """
     passes = [p for pipeline in (choice.pipeline, *choice.fallbacks) for p in leaves(pipeline)]
     makers = [type(item) for item in (*passes, *(transform.item for transform in choice.transforms))]
     functions = [rule.build for p in passes if isinstance(p, RulePass) for rule in p.rules]
     files = set[Path]()
     for maker in (*makers, *functions):
-        with suppress(TypeError, OSError):  # defined in no file
+        with suppress(TypeError, OSError):  # not defined in a file
             files.add(Path(inspect.getfile(maker)))
     for tool, _, reference in (p.name.partition(":") for p in passes):
         if tool == ONNXSCRIPT:
@@ -101,7 +101,7 @@ def _plugin_sources(choice: ResolvedPipeline) -> set[Path]:
 
 
 def _named_files(values: Any) -> Iterator[Path]:
-    """The files and folders that texts in options name, such as those in `a.npz` and `file.py:function`."""
+    """Yield the files and folders that strings in options name, as in `a.npz` and `file.py:function`."""
     for text in all_texts(values):
         for name in dict.fromkeys((text, *SEPARATORS.split(text))):
             with suppress(OSError, ValueError):  # such as a name that is too long
@@ -110,7 +110,7 @@ def _named_files(values: Any) -> Iterator[Path]:
 
 
 def _file_digest(file: Path) -> str:
-    """A digest of a file, of a model with its external data."""
+    """A digest of a file; for a model, including its external data."""
     if file.suffix.casefold() == SUFFIX:
         with suppress(ModelError):
             return model_digest(file)
@@ -119,7 +119,7 @@ def _file_digest(file: Path) -> str:
 
 @cache
 def _machine() -> Sequence[object]:
-    """Python, the sources of this package, and the processor, as far as kernels are chosen by it."""
+    """Python, the sources of this package, and the processor features that select kernels."""
     own = [regular_file_digest(file) for file in own_files()]
     machine = [platform.system(), platform.machine(), *vector_instructions()]
     return platform.python_version(), machine, own
@@ -127,12 +127,12 @@ def _machine() -> Sequence[object]:
 
 @cache
 def _packages() -> Sequence[str]:
-    """All installed packages with their versions, by the names of the folders with their metadata."""
+    """All installed packages with their versions, from the names of their metadata folders."""
     folders = (folder for place in sys.path for folder in Path(place).glob("*.*-info"))
     return sorted({folder.name for folder in folders if folder.suffix in METADATA})
 
 
 def _seen_from_here(file: Path) -> str:
-    """A path from the current folder for a file in it, so that a project may be moved; of others, the absolute one."""
-    path = Path(abspath(file))  # noqa: PTH100 - links stay
+    """The path, relative if the file is in the current folder, so that a project may be moved; otherwise absolute."""
+    path = Path(abspath(file))  # noqa: PTH100 - links are kept
     return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,4 +1,4 @@
-"""Pool of the workers of a Dask cluster, which alone queues, places and repeats the requests."""
+"""Pool of Dask workers. The Dask cluster queues, places and repeats the requests."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ CONNECT_SECONDS = 10.0
 START_SECONDS = 10.0  # to wait for the first worker
 END_SECONDS = 5.0  # to wait for the scheduler at the end
 REPETITIONS = 1  # of a request whose process ended
-MAX_PLACES = 3  # machines that try a request, where each lacks something
+MAX_PLACES = 3  # machines that try a request if each of them lacks something
 LOGGERS = ("distributed", "distributed.client", "tornado.application")
 
 
 @dataclass(slots=True)
 class DaskPool:
-    """The workers of the Dask cluster with its scheduler at `address`, see Pool, each with a process for each thread.
+    """The workers of the Dask cluster whose scheduler is at `address`, each with one process per thread; see Pool.
 
     `command` is run by the interpreter of each worker. If workers declare a resource `memory`, in bytes, requests that
-    say how much they need take that much of it.
+    state their memory reserve that much of it.
     """
 
     command: Command
@@ -53,9 +53,9 @@ class DaskPool:
     running: set[int] = field(default_factory=set[int], init=False)
 
     def replies(self, requests: Sequence[Message]) -> Generator[tuple[int, Message | WorkerError]]:
-        """The replies, see Pool. Raises UsageError for a bad address, and PoolLost.
+        """Yield the replies; see Pool. Raises UsageError for an invalid address, and PoolLost.
 
-        Raises PassesError for a cluster that does not answer, has no workers, or other versions.
+        Raises PassesError for a cluster that does not answer, has no workers, or has other versions.
         """
         with _connected(self.address) as client:
             run = _Run(self, client, requests)
@@ -69,20 +69,20 @@ class DaskPool:
 
 
 class _Run:
-    """The requests of a pool as tasks of a client: their numbers, the workers that tried them, ends of processes."""
+    """The requests of a pool as Dask tasks: their numbers, the workers that tried them, and processes that ended."""
 
     def __init__(self, pool: DaskPool, client: Any, requests: Sequence[Message]) -> None:
         self.pool, self.client, self.requests = pool, client, requests
         self.id = f"passes-{uuid4().hex}"
         self.workers = _required_workers(client, pool.address)
-        self.tasks = dict[str, tuple[int, Any]]()  # the number of the request and the future, by key
+        self.tasks = dict[str, tuple[int, Any]]()  # the request number and the future, by key
         self.tried = defaultdict[int, list[str]](list)
         self.ended = dict[int, str]()
         self.done = SimpleQueue[Any]()
         self.serve = _remote("serve_request", self.id, pool.command[1:], installed_versions())
 
     def submit(self) -> None:
-        """Submit all requests, those that need the same memory together."""
+        """Submit all requests, grouped by the memory that they need."""
         self.client.subscribe_topic(self.id, self._note)
         groups = defaultdict[float | None, list[int]](list)
         resources = (worker["resources"] for worker in self.workers.values())
@@ -94,7 +94,7 @@ class _Run:
             self._submit(numbers, resources=None if memory is None else {"memory": memory})
 
     def _submit(self, numbers: Sequence[int], **placement: Any) -> None:
-        """Submit requests as tasks, with arguments of Dask for their placement."""
+        """Submit requests as tasks, with Dask's arguments for their placement."""
         keys = [f"{self.id}-{number}-{uuid4().hex[:8]}" for number in numbers]
         requests = [self.requests[number] for number in numbers]
         options = {"key": keys, "retries": REPETITIONS, "pure": False, **placement}
@@ -103,7 +103,7 @@ class _Run:
             task.add_done_callback(self.done.put)
 
     def _note(self, event: tuple[float, Message]) -> None:
-        """Take note that a request is served, or that its process ended."""
+        """Record that a request is being served, or that its process ended."""
         message = event[1]
         number = message[NUMBER]
         if ENDED in message:
@@ -114,7 +114,7 @@ class _Run:
             self.pool.on_start()
 
     def replies(self) -> Iterator[tuple[int, Message | WorkerError]]:
-        """The replies in the order of their ends; a request whose machine lacks something is placed on others."""
+        """Yield the replies in completion order; a request whose machine lacks something is moved to other machines."""
         while self.tasks:
             task = self.done.get()
             number, _ = self.tasks.pop(task.key)
@@ -124,7 +124,7 @@ class _Run:
                 yield number, reply
 
     def _reply(self, number: int, task: Any) -> Message | WorkerError | None:
-        """The reply of a task that ended; None if another one takes its place."""
+        """The reply of a finished task; None if it is submitted again."""
         from distributed import KilledWorker  # noqa: PLC0415 - as in _connected
 
         try:
@@ -137,7 +137,7 @@ class _Run:
             self.tried[number].append(result[WORKER])
             others = set(_workers(self.client)) - set(self.tried[number])
             if others and len(self.tried[number]) < MAX_PLACES:
-                self._submit([number], workers=sorted(others), allow_other_workers=True)  # if all of them are gone
+                self._submit([number], workers=sorted(others), allow_other_workers=True)  # in case all of them are gone
                 return None
         if FAILED in result:
             return RequestFailed(*result[FAILED])
@@ -146,7 +146,7 @@ class _Run:
         return result[REPLY] | ({REPEATED: self.ended[number]} if number in self.ended else {})
 
     def end(self) -> None:
-        """Let Dask forget the tasks, and end the processes that serve requests, unless the scheduler is lost."""
+        """Make Dask forget the tasks, and end the processes that serve requests, unless the scheduler is lost."""
         if self.client.status == "running":
             self.client.cancel([task for _, task in self.tasks.values()])
             self.client.run(_remote("end_pool", self.id), on_error="ignore")
@@ -154,20 +154,20 @@ class _Run:
 
 @contextmanager
 def _connected(address: str) -> Generator[Any]:
-    """A client of the scheduler at an address, which does not log its errors. Raises UsageError and PassesError."""
+    """Connect to the scheduler at an address, without its error logs. Raises UsageError and PassesError."""
     try:
         from distributed import Client, Security  # noqa: PLC0415 - an extra, and heavy
         from distributed.utils import silence_logging_cmgr  # noqa: PLC0415 - as above
     except ImportError as e:
         raise PassesError(f"--on needs {e.name}: pip install 'passwright[cluster]'") from e
-    security = Security()  # of Dask's configuration
+    security = Security()  # from Dask's configuration
     with ExitStack() as stack:
         for name in LOGGERS:
             stack.enter_context(silence_logging_cmgr(CRITICAL, name))
         try:
-            asyncio.run(_ask(address, security))  # a Client that fails leaves threads, and complaints at the end
+            asyncio.run(_ask(address, security))  # a Client that fails leaves threads and errors behind
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of versions, see _required_workers
+                warnings.simplefilter("ignore")  # about versions; see _required_workers
                 client = Client(address, security=security, timeout=CONNECT_SECONDS, set_as_default=False)
         except OSError as e:
             raise PassesError(f"no Dask scheduler answers at {address}" + f": {e}" * bool(str(e))) from e
@@ -178,7 +178,7 @@ def _connected(address: str) -> Generator[Any]:
 
 
 async def _ask(address: str, security: Any) -> None:
-    """Get an answer of a scheduler. Raises OSError, ValueError and TypeError."""
+    """Check that a scheduler answers. Raises OSError, ValueError and TypeError."""
     from distributed import rpc  # noqa: PLC0415 - as in _connected
 
     async with (
@@ -187,17 +187,17 @@ async def _ask(address: str, security: Any) -> None:
     ):
         try:
             await scheduler.identity(n_workers=0)
-        except MemoryError as e:  # of a message whose length another program did not mean
+        except MemoryError as e:  # another program's answer can look like a message of huge length
             raise OSError("the answer is not from Dask") from e
 
 
 def _workers(client: Any) -> Mapping[str, Any]:
-    """The facts of the scheduler about each worker, by its address."""
+    """The scheduler's data about each worker, by address."""
     return client.scheduler_info()["workers"]
 
 
 def _required_workers(client: Any, address: str) -> Mapping[str, Any]:
-    """The workers of a scheduler. Raises PassesError if there are none, or of other versions than those here."""
+    """The workers of a scheduler. Raises PassesError if there are none, or if their versions differ from ours."""
     with suppress(TimeoutError):
         client.wait_for_workers(1, timeout=START_SECONDS)
     if not (workers := _workers(client)):
@@ -212,7 +212,7 @@ def _required_workers(client: Any, address: str) -> Mapping[str, Any]:
 
 
 def _remote(name: str, *fixed: object) -> Callable[..., Message]:
-    """A function of `dask_worker` with its first arguments, pickled by value: the scheduler may lack this package."""
+    """A function of `dask_worker` with bound arguments, pickled by value: the scheduler may lack this package."""
     module, worker_key, shortage_key = dask_worker.__name__, WORKER, SHORTAGE
 
     def call(*arguments: object) -> Message:
@@ -230,7 +230,7 @@ def _remote(name: str, *fixed: object) -> Callable[..., Message]:
 
 
 def _call_briefly(function: Callable[[], object]) -> None:
-    """Call a function that may fail or hang where the scheduler is gone."""
+    """Call a function that may fail or hang if the scheduler is gone."""
 
     def call() -> None:
         with suppress(Exception):

@@ -1,4 +1,4 @@
-"""Processes of a Dask worker, which serve the requests of pools: a model that crashes one does not end the worker."""
+"""Processes of a Dask worker that serve the requests of pools, so that a crash does not end the worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..cli.exit_codes import is_shortage
 from .pool import END_WAIT, SHORTAGE, Message, RequestServer, reply_in_time
 
 PROCESSES_LOCK = Lock()
-IDLE_SECONDS = 60.0  # after which a process without a request ends, as the command that needed it may be gone
+IDLE_SECONDS = 60.0  # a process without requests then ends, because its command may be gone
 PACKAGES = ("passwright", "onnx", "onnxruntime", "distributed")
 NUMBER, ENDED, REPLY, FAILED, WORKER = "number", "ended", "reply", "failed", "worker"
 """Keys of events and of results."""
@@ -24,13 +24,13 @@ NUMBER, ENDED, REPLY, FAILED, WORKER = "number", "ended", "reply", "failed", "wo
 def serve_request(
     pool_id: str, command: Sequence[str], versions: Mapping[str, str], number: int, request: Message
 ) -> Message:
-    """Reply to a request in a task of Dask, by a process of the `command`, which is without its interpreter.
+    """Serve a request in a Dask task, using a process of the `command`, which is given without its interpreter.
 
-    The result has the REPLY, or what FAILED; with SHORTAGE, such as of other than the needed `versions`, the request is
-    one for another machine. Events whose topic is the id of the pool tell of the start, and of a process that ended,
-    for which WorkerExit is raised.
+    The result has the REPLY, or the error in FAILED. With SHORTAGE, such as versions other than those `needed`, the
+    request should move to another machine. Events with the pool's id as topic report the start, and the end of a
+    process, for which WorkerExit is raised.
     """
-    from distributed import get_worker  # noqa: PLC0415 - there if this runs
+    from distributed import get_worker  # noqa: PLC0415 - installed if this runs
 
     worker = get_worker()
     result: Message = {WORKER: worker.address}
@@ -53,31 +53,31 @@ def serve_request(
 
 
 def end_pool(pool_id: str) -> None:
-    """End the processes of a pool, by force those that have not cleaned up in time."""
+    """End the processes of a pool, killing those that do not clean up in time."""
     _processes(pool_id).end()
 
 
 def installed_versions() -> dict[str, str]:
-    """The versions of Python, and of the packages that have to be the same on all machines."""
+    """The versions of Python and of the packages that must be equal on all machines."""
     from distributed.versions import get_package_info  # noqa: PLC0415 - as above
 
     return known_versions(get_package_info(PACKAGES))
 
 
 def known_versions(found: Mapping[str, str | None]) -> dict[str, str]:
-    """The versions that have to be the same, of those that Dask reports; "" for a package that is missing."""
+    """The versions that must be equal, from those that Dask reports; "" for a missing package."""
     python = ".".join((found.get("python") or "").split(".")[:2])
     return {"python": python, **{name: found.get(name) or "" for name in PACKAGES}}
 
 
 def version_mismatch(needed: Mapping[str, str], found: Mapping[str, str]) -> str:
-    """The difference between versions in words, "" for none."""
+    """Describe the difference between versions; "" if there is none."""
     wrong = ((name, found[name], version) for name, version in needed.items() if found[name] != version)
     return ", ".join(f"{name} {other}, not {version}" if other else f"no {name}" for name, other, version in wrong)
 
 
 def _processes(pool_id: str) -> _Processes:
-    """The processes of a pool, the same ones for all threads."""
+    """The processes of a pool, shared by all threads."""
     with PROCESSES_LOCK:
         return _new_processes(pool_id)
 
@@ -88,7 +88,7 @@ def _new_processes(_pool_id: str) -> _Processes:
 
 
 class _Processes:
-    """The processes of one pool in a Dask worker: those that serve a request, and those that wait for one."""
+    """The processes of one pool in a Dask worker, both those that serve a request and idle ones."""
 
     def __init__(self) -> None:
         self._folder = ScratchFolder()  # of their logs
@@ -101,7 +101,7 @@ class _Processes:
 
     @contextmanager
     def one(self, command: Sequence[str]) -> Generator[WorkerProcess[RequestServer]]:
-        """A process for one request, one that served others if there is any. Raises RequestFailed after the end."""
+        """A process for one request, reused if possible. Raises RequestFailed after the end."""
         with self._lock:
             if self._is_ended:
                 raise RequestFailed("the command was ended")
@@ -132,7 +132,7 @@ class _Processes:
                 self._folder.remove()
 
     def end(self) -> None:
-        """Let all processes clean up and end, without waiting for that; those that do not in time are killed."""
+        """Make all processes clean up and end, without waiting; those that take too long are killed."""
         with self._lock:
             self._is_ended = True
             self._timer.cancel()
@@ -144,7 +144,7 @@ class _Processes:
 
 
 def _call_later(seconds: float, function: Callable[[], object]) -> Timer:
-    """Call a function after so many seconds, in a thread."""
+    """Call a function after a delay in seconds, in a thread."""
     timer = Timer(seconds, function)
     timer.daemon = True
     timer.start()

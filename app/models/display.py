@@ -1,4 +1,4 @@
-"""Output of a command about its runs."""
+"""Display of a command's runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..report.terminal import Terminal
 
 
 class Display(Struct, frozen=True):
-    """The reports that a command shows: `max_changes` is for the plan of a dry run, `end` for a model not written.
+    """What a command shows: `max_changes` limits the plan of a dry run; `end` is the last line without output.
 
     `is_check`: changes count as failures. `is_planned`: a plan is shown.
     """
@@ -29,12 +29,12 @@ class Display(Struct, frozen=True):
 
     @property
     def json(self) -> Path | None:
-        """The place of JSON."""
+        """The path of the JSON report."""
         return self.outputs.json
 
     @property
     def is_detailed(self) -> bool:
-        """Whether reports are shown, and not a line for each of many models."""
+        """Whether reports are shown, rather than one line for each of many models."""
         return self.verbose or self.is_planned
 
     @property
@@ -44,7 +44,7 @@ class Display(Struct, frozen=True):
         return self.is_detailed or self.json is not None or bool(has_formats)
 
     def terminal(self, *, reserved: bool = False) -> Terminal:
-        """The terminal; `reserved`: standard output is for a model alone."""
+        """The terminal; `reserved`: standard output is only for a model."""
         return Terminal(quiet=self.quiet or self.outputs.is_quiet, reserved=reserved)
 
     def document(self, report: Report) -> Document:

@@ -15,15 +15,15 @@ from ..report.number_text import change, duration, plural
 from ..report.result_row import COLUMNS, ResultRow
 from .rows import Summary, arrow, rejected, rewrites
 
-MAX_ROWS = 40  # of a table with a row for each model
+MAX_ROWS = 40  # in a table with a row for each model
 MAX_BARS = 12  # of the slowest and of the largest models
-MAX_PLACES = 20  # at which a rule was left out
+MAX_PLACES = 20  # at which changes of a rule were skipped
 HIDDEN = frozenset({"exit_code", "output", "rules", "latency_low", "latency_high"})
-"""Columns that are in others, or in tables of their own."""
+"""Columns that are part of others, or in separate tables."""
 
 
 def describe(summary: Summary, end: str = "") -> Document:
-    """All models, the rules, and the slowest and largest models; for a terminal, a table, the counts and `end`."""
+    """Describe all models, the rules, and the slowest and largest models; a terminal gets a table, counts and `end`."""
     commands = " and ".join(sorted({f"passes {row['do']}" for row in summary.rows}))
     outcomes = {outcome: len(found) for outcome, found in summary.by_outcome.items()}
     models = Widget("models.html", {"outcomes": outcomes}, lambda: {"models": models_data(summary)})
@@ -47,7 +47,7 @@ def describe(summary: Summary, end: str = "") -> Document:
 
 
 def outcome_table(summary: Summary) -> Table:
-    """A table for a terminal of all models, or of all outcomes where there are many."""
+    """A table for a terminal of all models, or of the outcomes if there are many models."""
     count = len(summary.rows)
     if count <= MAX_ROWS:
         first, last = "model", "outcome"
@@ -69,7 +69,7 @@ def _totals(summary: Summary) -> list[str]:
 
 
 def models_data(summary: Summary) -> dict[str, Any]:
-    """The rows of the table of models, and their rules."""
+    """The rows of the table of models, with their rules."""
     columns = shown_columns(summary.rows)
     return {
         "columns": columns,
@@ -79,7 +79,7 @@ def models_data(summary: Summary) -> dict[str, Any]:
 
 
 def rule_table(summary: Summary) -> Table:
-    """To how many models each rule applied, and where its change was wrong and left out."""
+    """The number of models to which each rule applied, and where its change was wrong and was skipped."""
     rows = list[TableRow]()
     for r in summary.rules:
         places = [f"{model} at {place}" if place else model for model, place in r.left_out[:MAX_PLACES]]
@@ -87,12 +87,12 @@ def rule_table(summary: Summary) -> Table:
         left_out = (*places, *[f"and {more:,} others"] * (more > 0))
         cells = (r.rule, f"{len(r.models):,}", f"{r.rewrites:,}", next(iter(r.models), ""), left_out)
         rows.append(TableRow(cells, "wrong" if r.left_out else ""))
-    headings = ("rule", "models", "rewrites", "example model", "left out as wrong")
+    headings = ("rule", "models", "rewrites", "example model", "skipped as wrong")
     return table("Rules by number of models", headings, rows, texts=headings[3:], on=PAGE)
 
 
 def shown_columns(rows: Sequence[ResultRow]) -> list[str]:
-    """The columns of the table of models: those that say something, and that no other one says."""
+    """The columns of the table of models, without redundant or empty ones."""
     same = {
         "do": len({row["do"] for row in rows}) == 1,
         "opset_after": all(row.get("opset_after") == row.get("opset_before") for row in rows),
@@ -126,6 +126,6 @@ def extreme_charts(rows: Sequence[ResultRow]) -> Iterator[BarChart]:
 
 
 def _cells(row: ResultRow, columns: Sequence[str]) -> list[Any]:
-    """The cells of a row; the changes that were left out as text."""
+    """The cells of a row; the skipped changes as text."""
     left_out = ", ".join(f"{rule} at {place}" if place else rule for rule, place in rejected(row))
     return [left_out if name == "rejected" else row.get(name) for name in columns]

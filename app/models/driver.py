@@ -1,4 +1,4 @@
-"""One action for many models, in the workers of a pool."""
+"""Execution of one action on many models, in the workers of a pool."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from .worker import VERIFY, make_folder
 CODES = {WRONG: exit_codes.WRONG, UNVERIFIABLE: exit_codes.UNVERIFIED}
 """The exit codes of outcomes other than success and failure."""
 OUTCOMES = {code: outcome for outcome, code in CODES.items()}
-NOW = 3  # models that progress names
+NOW = 3  # models named in the progress line
 
 
 def new_pool(worker: Command, processes: int, *, verify: bool, cluster: str = "") -> Pool:
-    """Workers of a command: processes of this machine, 0 for the default, or workers of a cluster at an address."""
+    """A pool of workers of a command: processes of this machine (0: the default number), or of a cluster."""
     command = (*worker, *[VERIFY] * verify)
     if not cluster:
         return ProcessPool(command, processes or default_processes(), default_memory())
@@ -52,7 +52,7 @@ def new_pool(worker: Command, processes: int, *, verify: bool, cluster: str = ""
 
 
 def open_journal(folder: Path, terminal: Terminal) -> ResultJournal:
-    """The journal of a folder for results, with a warning if lines are lost. Raises ModelError."""
+    """The journal of a results folder, with a warning if lines are lost. Raises ModelError."""
     require_writable_folder(folder)
     journal = ResultJournal(folder)
     if journal.damaged:
@@ -62,11 +62,10 @@ def open_journal(folder: Path, terminal: Terminal) -> ResultJournal:
 
 @dataclass(slots=True)
 class Driver:
-    """An action for many models, whose results have `files`: a line is printed for each, and a table.
+    """Runs an action on many models, prints a line for each, and writes `files` about the results.
 
-    `journal` keeps the rows in the folder of the results; with `resume`, results that would be the same are kept.
-    `store`: another folder for the results, known by their places in the folder of the journal. `seconds`: the time for
-    a model.
+    `journal` keeps the rows in the results folder; with `resume`, results that would be the same are kept. `store` is
+    another folder for the results, with the same relative paths. `seconds` is the time limit for a model.
     """
 
     action: Action
@@ -85,9 +84,9 @@ class Driver:
         self.terminal = self.display.terminal()
 
     def run(self, pool: Pool, options: Callable[[ModelJob], object], end: str) -> int:
-        """Do all jobs, each with its `options`, write the files, and print a table and `end`.
+        """Run all jobs, each with its `options`, write the files, and print a table and `end`.
 
-        Returns the highest exit code. Raises errors of the pool, and UsageError if no options turn out to be usable.
+        Returns the highest exit code. Raises errors of the pool, and UsageError if no options are usable.
         """
         if self.journal is not None:
             make_folder(self.journal.folder)
@@ -102,7 +101,7 @@ class Driver:
         return asked.exit_code
 
     def _do_all(self, pool: Pool, requests: Sequence[Message]) -> None:
-        """Interrupted, or if the pool is lost, remove the stages of workers, and say what is done."""
+        """Serve all requests. If interrupted or if the pool is lost, remove the workers' stages; say what is done."""
         try:
             with (
                 closing(pool.replies(requests)) as replies,
@@ -134,20 +133,20 @@ class Driver:
         return request.message(self.seconds)
 
     def _stored(self, job: ModelJob) -> ModelJob:
-        """A job with the place that its result is written to."""
+        """The job with the path to which its result is written."""
         if self.store is None or self.journal is None or job.output is None:
             return job
         return replace(job, output=self.store / job.output.relative_to(self.journal.folder))
 
     def _progress_text(self, pool: Pool) -> str:
-        """The number of models that are done, and the names of those that are being run."""
+        """The number of finished models, and the names of running ones."""
         names = [self.jobs[number].model.name for number in sorted(pool.running.copy())]
         others = f" and {len(names) - NOW} others" if len(names) > NOW else ""
         now = f", now {', '.join(names[:NOW])}{others}" * bool(names)
         return f"running models: {len(self._rows)} of {len(self.jobs)} done{now}"
 
     def _reply(self, number: int, reply: Message | WorkerError) -> JobReply:
-        """The outcome of a job; a job whose worker ended has failed, and its stage is removed."""
+        """The outcome of a job; if its worker ended, the job has failed, and its stage is removed."""
         if not isinstance(reply, WorkerError):
             return JobReply.of(reply)
         job = self.jobs[number]
@@ -160,19 +159,19 @@ class Driver:
         return JobReply(failure=f"{place_of(job.model)}: {reason}", code=exit_codes.BAD_INPUT, end=end)
 
     def _end_early(self) -> str:
-        """Remove the stages of workers; the number of models that are done, in words."""
+        """Remove the workers' stages; return the number of finished models in words."""
         remove_stages(job for number, job in enumerate(self.jobs) if number not in self._rows)
         return self._state
 
     @property
     def _state(self) -> str:
-        """The number of models that are done, in words."""
+        """The number of finished models, in words."""
         kept = ", and their results are kept" if self._rows and any(job.output for job in self.jobs) else ""
         again = "; --resume runs the others" if self.journal is not None else ""
         return f"{len(self._rows)} of {len(self.jobs)} models are done{kept}{again}"
 
     def _add(self, number: int, reply: JobReply) -> None:
-        """Add the reply about a job, keep its row for later commands, and print a line."""
+        """Add the reply for a job, record its row for later commands, and print a line."""
         job = self.jobs[number]
         if reply.code == exit_codes.USAGE and reply.failure and not self._rows:
             raise UsageError(reply.failure)
@@ -232,13 +231,13 @@ class Driver:
 
     @property
     def shown(self) -> Summary:
-        """The rows for the terminal, where results that are kept are done before."""
+        """The rows for the terminal, where kept results are shown as such."""
         rows = ((row, self._replies[number].is_done_before) for number, row in sorted(self._rows.items()))
         return Summary([{**row, "outcome": DONE_BEFORE} if is_kept else row for row, is_kept in rows])
 
     @property
     def documents(self) -> list[Document]:
-        """The content of all formats about runs."""
+        """The contents of all formats."""
         return [self._document(str(self.jobs[n].model), reply) for n, reply in sorted(self._replies.items())]
 
     def _document(self, model: str, reply: JobReply) -> Document:

@@ -1,4 +1,4 @@
-"""Requests for jobs to workers, and their replies."""
+"""Requests for jobs, and the replies of workers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ..report.result_row import ResultRow
 from .model_files import ModelJob
 from .pool import MEMORY, REPEATED, SECONDS, Message, model_memory
 
-if TYPE_CHECKING:  # imports onnx, which a worker does after it started the process that verifies
+if TYPE_CHECKING:  # imports onnx; a worker imports it after starting the process that verifies
     from ..cli.report_output import JsonReport
     from .journal import FinishedJob
 
 REQUEST, REPLY = "request", "reply"
-"""Keys of messages, which are objects of JSON: the scheduler of a cluster need not know the classes of this package."""
+"""Keys of messages, which are JSON objects, so that a cluster's scheduler does not need the classes of this package."""
 
 
 class JobRequest(Struct, frozen=True):
-    """An action for a model with the packed `options` of its class, in the current `folder` of the command.
+    """An action for a model, with the packed `options` of its class, in the current `folder` of the command.
 
-    `is_kept`: the digests for a journal are wanted, which has `finished`, if that may be kept. `with_report`: so is the
-    report; `with_declines`: so are the reasons for which rules declined.
+    `is_kept`: return the digests for a journal, which contains the `finished` job if it may be kept. `with_report` and
+    `with_declines`: return the report, and the reasons why rules declined.
     """
 
     job: ModelJob
@@ -39,16 +39,16 @@ class JobRequest(Struct, frozen=True):
     with_declines: bool = False
 
     def message(self, seconds: float | None = None) -> Message:
-        """The request for a pool, whose worker has so many seconds."""
+        """The request for a pool, with the time limit for its worker in seconds."""
         return {REQUEST: packed(self), MEMORY: model_memory(self.job.model), SECONDS: seconds}
 
 
 class JobReply(Struct, frozen=True):
-    """The outcome of a job: columns of its report, or a failure with its exit code and, if unexpected, a `traceback`.
+    """The outcome of a job: columns of its report, or a failure with its exit code and possibly a `traceback`.
 
-    `conditions` and `result` are the digests of a finished job.
-    `warnings` and `declines` are lines for standard error. `end`: the outcome of a worker that did not reply.
-    `repeated`: the end of the first worker, where another one replied.
+    `conditions` and `result` are the digests of a finished job. `warnings` and `declines` are lines for standard error.
+    `end` is the outcome of a worker that did not reply. `repeated` describes the end of the first worker, if another
+    one replied.
     """
 
     columns: ResultRow | None = None
@@ -65,16 +65,16 @@ class JobReply(Struct, frozen=True):
 
     @property
     def is_done_before(self) -> bool:
-        """Whether all was as it was when the job was done, so that nothing was done."""
+        """Whether nothing was done, because nothing has changed since an earlier run."""
         return self.columns is None and not self.failure
 
     @classmethod
     def of(cls, reply: Message) -> Self:
-        """The outcome in the reply of a worker."""
+        """Unpack the reply of a worker."""
         return replace(unpacked(reply[REPLY]), repeated=reply.get(REPEATED, ""))
 
     def message(self) -> Message:
-        """The reply of a worker with this outcome."""
+        """Pack this outcome as the reply of a worker."""
         return {REPLY: packed(self)}
 
 
@@ -84,10 +84,10 @@ def job_request(job: ModelJob, action: str, options: object, **more: Any) -> Job
 
 
 def packed(value: object) -> str:
-    """A value as text, for a process of this program."""
+    """Pickle a value as text, for another process of this program."""
     return base64.b64encode(pickle.dumps(value)).decode()
 
 
 def unpacked(text: str) -> Any:
-    """The value of a text that `packed` made."""
+    """The value of a text made by `packed`."""
     return pickle.loads(base64.b64decode(text))  # noqa: S301 - from a process of our own

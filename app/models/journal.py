@@ -1,4 +1,4 @@
-"""Journal of the results in a folder, from which later commands know what need not be done again."""
+"""Journal of the results in a folder, which tells later commands what need not be repeated."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ...core.support.regular_files import open_regular
 from ..report.result_row import ResultRow
 
 FILE = ".passwright-finished.jsonl"
-MAX_BYTES = 1 << 30  # of that file
+MAX_BYTES = 1 << 30  # of the journal
 
 
 class FinishedJob(Struct, frozen=True):
-    """A job that ended: digests of all that it depended on and of its result, and `row`, its line in tables."""
+    """A finished job: digests of its conditions and of its result, and its `row` in tables."""
 
     conditions: str
     result: str
@@ -28,9 +28,10 @@ class FinishedJob(Struct, frozen=True):
 
 @dataclass(slots=True)
 class ResultJournal:
-    """The finished jobs of a folder by the names of their results, in a file to which a line is added for each.
+    """The finished jobs of a folder by the names of their results, in a file with one line for each.
 
-    Lines that are cut or changed count as `damaged`, and for nothing else. Raises ModelError if it cannot be read.
+    Incomplete or changed lines count as `damaged` and are otherwise ignored. Raises ModelError if the file cannot be
+    read.
     """
 
     folder: Path
@@ -61,7 +62,7 @@ class ResultJournal:
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """The path of the journal."""
         return self.folder / FILE
 
     def get(self, result: Path) -> FinishedJob | None:
@@ -70,11 +71,11 @@ class ResultJournal:
 
     @property
     def rows(self) -> list[ResultRow]:
-        """The rows about all jobs, by the names of their results."""
+        """The rows of all jobs, in order of the names of their results."""
         return [dict(job.row) for _, job in sorted(self._jobs.items())]
 
     def add(self, result: Path, job: FinishedJob) -> None:
-        """Keep a job. Raises ModelError if the file cannot be written."""
+        """Record a job. Raises ModelError if the file cannot be written."""
         name = self._name(result)
         self._jobs[name] = job
         try:

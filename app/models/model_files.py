@@ -1,4 +1,4 @@
-"""Models that the arguments of a command name, and the files for their results."""
+"""Models named by the arguments of a command, and the paths of their results."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ...core.errors import ModelError, UsageError
 from .remote_files import is_remote, place_of, remote_models
 
 STREAM = Path("-")
-"""Standard input or output in place of a file."""
+"""Stands for standard input or output instead of a file."""
 SUFFIX = ".onnx"
 
 
 class ModelJob(Struct, frozen=True):
-    """A model to run, and the file for its result, None for none; in place if they are the same.
+    """A model to run, and the path of its result, or None; the same path if the model is replaced.
 
-    `arguments` are options of this model alone, which stand at a `place` in a table. `other` is the second model of a
-    command that has one.
+    `arguments` are options for this model only, found at `place` in a table. `other` is the second model, if the
+    command compares two.
     """
 
     model: Path
@@ -32,17 +32,17 @@ class ModelJob(Struct, frozen=True):
 
 
 def single_job(files: Sequence[Path], output: Path | None) -> ModelJob:
-    """The model of a command for one, and the file of its result: `output`, or the second of the `files`.
+    """The job of a command for one model; the result goes to `output`, or to the second of the `files`.
 
-    An existing file is not taken for the result: the shell may have found two models for a pattern. Raises UsageError,
-    and ModelError for a folder.
+    An existing file is not accepted as the second one: a shell may have expanded a pattern to two models. Raises
+    UsageError, and ModelError for a folder.
     """
     several = "give --output-dir DIR or --in-place"
     model, *others = (f for name in files for f in (_matches(name) if is_pattern(name) else [name]))
     if is_folder(model):
         raise ModelError(f"{model} is a folder, not a model; for the models in it, {several}")
     if output is not None and others:
-        raise UsageError(f"-o is for one model, and there are {1 + len(others)}: {several}")
+        raise UsageError(f"-o takes one model, not {1 + len(others)}: {several}")
     if len(others) > 1 or (others and is_pattern(files[-1])):
         raise UsageError(
             f"{1 + len(others)} models, and no place for their results: {several}, or --check to write nothing"
@@ -55,13 +55,13 @@ def single_job(files: Sequence[Path], output: Path | None) -> ModelJob:
 
 
 def model_jobs(arguments: Sequence[Path], output_dir: Path | None = None, *, in_place: bool = False) -> list[ModelJob]:
-    """A job for each model that files, folders and patterns name, also by URLs, in their order, each model once.
+    """A job for each model named by files, folders, patterns and URLs, in their order, without duplicates.
 
-    Results in `output_dir` keep their places below the folder that all models have in common. Of folders and patterns
-    around `output_dir`, the models in it are left out. Raises UsageError for a result that would replace a model, or
+    Results in `output_dir` keep their relative paths below the common folder of all models. Models inside `output_dir`
+    are skipped when found through folders and patterns. Raises UsageError for a result that would replace a model or
     another result.
     """
-    found = dict[Path, Path]()  # by absolute path, without links if models are replaced
+    found = dict[Path, Path]()  # by absolute path; links are resolved if models are replaced
     bases = list[Path]()
     for argument in arguments:
         base, files = _named_files(Path(place_of(argument)), output_dir)
@@ -79,15 +79,15 @@ def model_jobs(arguments: Sequence[Path], output_dir: Path | None = None, *, in_
 
 
 def _named_files(argument: Path, output_dir: Path | None) -> tuple[Path, Sequence[Path]]:
-    """The absolute folder below which an argument names models, and these. Raises UsageError if there are none."""
+    """The absolute folder below which an argument names models, and the models. Raises UsageError if there are none."""
     if argument == STREAM:
-        raise UsageError("- is standard input, for one model by itself: give -o FILE, or --check")
+        raise UsageError("- (standard input) must be the only model: give -o FILE, or --check")
     if is_remote(argument):
         return _remote_files(argument)
     if is_folder(argument):
         base, files = argument, list(_models_below(argument))
         if not files:
-            raise UsageError(f"{argument} has no models: no file in it is named *{SUFFIX}")
+            raise UsageError(f"{argument} contains no models: no file in it matches *{SUFFIX}")
     elif is_pattern(argument):
         base, files = Path(*argument.parts[: _first_magic(argument)]), _matches(argument)
     else:
@@ -97,22 +97,22 @@ def _named_files(argument: Path, output_dir: Path | None) -> tuple[Path, Sequenc
     if own is not None and own != base and own.is_relative_to(base):
         files = [file for file in files if not _absolute(file).is_relative_to(own)]
         if not files:
-            raise UsageError(f"{argument} has no models but those in {output_dir}")
+            raise UsageError(f"{argument} contains no models except those in {output_dir}")
     return base, files
 
 
 def _remote_files(argument: Path) -> tuple[Path, Sequence[Path]]:
-    """The folder and the models of a URL, as `_named_files`, with URLs as if they were relative paths."""
+    """Like `_named_files` for a URL; URLs are treated as relative paths."""
     files = [Path(url) for url in remote_models(place_of(argument), SUFFIX)]
     if not files:
-        raise UsageError(f"{place_of(argument)} has no models: no file there is named *{SUFFIX}")
+        raise UsageError(f"{place_of(argument)} contains no models: no file there matches *{SUFFIX}")
     if has_magic(str(argument)):
         return _absolute(Path(*argument.parts[: _first_magic(argument)])), files
     return _absolute(argument.parent if files == [argument] else argument), files
 
 
 def _models_below(folder: Path) -> Iterator[Path]:
-    """The models in a folder and those inside it, without hidden ones, sorted."""
+    """Yield the models in a folder and its subfolders, sorted, without hidden ones."""
     for path, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         shown = (name for name in sorted(names) if not name.startswith("."))
@@ -120,7 +120,7 @@ def _models_below(folder: Path) -> Iterator[Path]:
 
 
 def _matches(pattern: Path) -> list[Path]:
-    """The files that match a pattern that the shell left, sorted. Raises UsageError if there are none."""
+    """The files that match a pattern that the shell did not expand, sorted. Raises UsageError if there are none."""
     files = sorted(file for name in glob(str(pattern), recursive=True) if not is_folder(file := Path(name)))  # noqa: PTH207
     if not files:
         raise UsageError(f"no file matches {pattern}")
@@ -128,7 +128,7 @@ def _matches(pattern: Path) -> list[Path]:
 
 
 def is_pattern(path: Path) -> bool:
-    """Whether a name is a pattern, and not the name of a file."""
+    """Whether a path is a pattern rather than the name of a file."""
     return has_magic(str(path)) and not os.path.lexists(path)
 
 
@@ -137,12 +137,12 @@ def _first_magic(pattern: Path) -> int:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder of that name."""
+    """Whether a folder with that name exists."""
     return path != STREAM and os.path.isdir(path)  # noqa: PTH112 - false for names that are too long
 
 
 def _absolute(path: Path) -> Path:
-    """The absolute path without `..`; links stay, as results keep the names of models."""
+    """The absolute path without `..`; links are kept, because results keep the names of models."""
     return Path(os.path.abspath(path))  # noqa: PTH100
 
 
@@ -150,7 +150,7 @@ def _common_folder(folders: Iterable[Path]) -> Path:
     try:
         return Path(os.path.commonpath(set(folders)))
     except ValueError as e:  # on Windows
-        raise UsageError("the models are on different drives; run the models of each drive by themselves") from e
+        raise UsageError("the models are on different drives; run the command once for each drive") from e
 
 
 def require_distinct(jobs: Sequence[ModelJob]) -> None:
@@ -162,7 +162,7 @@ def require_distinct(jobs: Sequence[ModelJob]) -> None:
         place = os.path.realpath(job.output)
         if place in models:
             raise UsageError(
-                f"{job.output} would replace a model that is read; choose another --output-dir, or --in-place"
+                f"{job.output} would replace an input model; choose another --output-dir, or use --in-place"
             )
         if (other := results.setdefault(place, job)) is not job:
             raise UsageError(f"{job.output} cannot hold the results of both {other.model} and {job.model}")

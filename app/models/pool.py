@@ -1,4 +1,4 @@
-"""Pools of workers that serve requests: the interface, and processes of this machine."""
+"""Pools of workers that serve requests: the interface, and the processes of this machine."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from ...core.processes.worker_process import Command, WorkerError, WorkerExit, W
 from ...core.support.scratch_folder import ScratchFolder
 
 Message = dict[str, Any]
-"""An object of JSON."""
+"""A JSON object."""
 MEMORY, SECONDS = "memory", "seconds"
-"""Keys of a request that a pool reads: the bytes that it needs, and the time after which its worker is ended."""
+"""Keys of a request that a pool reads: the bytes of memory that it needs, and the time limit for its worker."""
 REPEATED = "repeated"
-"""Key that a pool may add to the reply to a repeated request: the end of the first worker, in words."""
+"""Key that a pool adds to the reply of a repeated request: a description of how the first worker ended."""
 SHORTAGE = "shortage"
-"""Key that a worker adds to its reply if the machine lacks something, such as space on a disk: that, in words."""
+"""Key that a worker adds to its reply if the machine lacks something, such as disk space: a description of it."""
 END_WAIT = 5.0  # seconds between SIGTERM and SIGKILL, less than a command has to clean up
 KILL_WAIT = 2.0  # seconds for the end of a killed process
-BASE_BYTES = 600 << 20  # of a worker and the process that runs its models
-BYTES_PER_BYTE = 3  # of memory for one of weights
-MAX_MODEL_BYTES = 2 << 30  # of weights; larger models are in memory in parts
+BASE_BYTES = 600 << 20  # memory of a worker and the process that runs its models
+BYTES_PER_BYTE = 3  # memory per byte of weights
+MAX_MODEL_BYTES = 2 << 30  # of weights; larger models are only partly in memory
 
 
 class PoolLost(PassesError):
-    """All workers of a pool are lost, with the requests that have no reply yet."""
+    """All workers of a pool are lost; their open requests have no reply."""
 
 
 class RequestServer(Protocol):
-    """The worker of a pool, in a process of its own."""
+    """The worker of a pool, in a separate process."""
 
     def reply_to(self, request: Message) -> Message:
         """Serve a request."""
@@ -46,32 +46,31 @@ class RequestServer(Protocol):
 
 
 class Pool(Protocol):
-    """Workers of one command, as of `module_command`, each of which serves one request at a time.
+    """Workers of one command, as returned by `module_command`; each serves one request at a time.
 
-    A request is an object of JSON, and complete by itself: any worker can serve it, and serve it again. `running` are
-    the numbers of the requests that are being served; `on_start` is called when there is another one, by any thread.
+    A request is a complete JSON object: any worker can serve it, and serve it again. `running` has the numbers of the
+    requests that are being served; `on_start` is called, from any thread, when another one is started.
     """
 
     running: set[int]
     on_start: Callable[[], object]
 
     def replies(self, requests: Sequence[Message]) -> Generator[tuple[int, Message | WorkerError]]:
-        """The number and the reply of each request, once each, in the order of their ends.
+        """Yield the number and reply of each request once, in completion order.
 
-        A request whose worker crashed or was killed for being late is repeated once, by another worker; the reply is a
-        WorkerError if that one ends, too, and costs no other request. The generator has to be closed: then all
-        workers end, within seconds, and have the time to clean up. Raises PassesError if there is no worker at all, and
-        PoolLost.
+        If a worker crashes or exceeds its time limit, another worker repeats the request once; if that one also ends,
+        the reply is a WorkerError, and other requests are unaffected. The generator must be closed: all workers then
+        clean up and end within seconds. Raises PassesError if there is no worker, and PoolLost.
         """
         ...
 
 
 @dataclass(slots=True)
 class ProcessPool:
-    """At most `processes` workers of a `command`, see Pool, whose requests take at most `memory` bytes together.
+    """At most `processes` workers of a `command`, whose requests take at most `memory` bytes together; see Pool.
 
-    A request that takes more than all of them is served alone. Others start in order, except that those which do not
-    fit beside the running ones wait while later ones start.
+    A request that needs more memory is served alone. Others start in order, except that a request that does not fit
+    beside the running ones waits while later ones start.
     """
 
     command: Command
@@ -81,7 +80,7 @@ class ProcessPool:
     running: set[int] = field(default_factory=set[int], init=False)
 
     def replies(self, requests: Sequence[Message]) -> Generator[tuple[int, Message | WorkerError]]:
-        """The replies, see Pool. Raises OSError if a worker cannot be started."""
+        """Yield the replies; see Pool. Raises OSError if a worker cannot be started."""
         waiting = _Waiting([request.get(MEMORY, 0) for request in requests], self.memory)
         done = SimpleQueue[tuple[int, Message | Exception]]()
 
@@ -116,7 +115,7 @@ class ProcessPool:
 
 
 class _Waiting:
-    """The numbers of requests that wait to be served, and the memory, in bytes, of those that are being served."""
+    """The numbers of waiting requests, and the memory in bytes of those being served."""
 
     def __init__(self, needs: Sequence[int], limit: int) -> None:
         self.stopped = Event()
@@ -127,7 +126,7 @@ class _Waiting:
         self._changed = Condition()
 
     def take(self) -> int | None:
-        """Wait for a request that fits into memory, and take it; None if no other waits."""
+        """Wait for a request that fits into memory, and take it; None if no request is waiting."""
         with self._changed:
             while self._numbers and not self.stopped.is_set():
                 number = next((n for n in self._numbers if self._fits(n)), None)
@@ -143,23 +142,23 @@ class _Waiting:
         return not self._served or self._used + self._needs[number] <= self._limit
 
     def release(self, number: int) -> None:
-        """Take note that a request is served."""
+        """Record that a request was served."""
         with self._changed:
             self._served.discard(number)
             self._used -= self._needs[number]
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Let no further request be taken."""
+        """Stop handing out requests."""
         with self._changed:
             self.stopped.set()
             self._changed.notify_all()
 
 
 def _reply(worker: WorkerProcess[RequestServer], request: Message, stopped: Event) -> Message:
-    """The reply of a worker, or, if its process ends, of a new one. Raises WorkerError if that ends, too.
+    """The reply of a worker or, if its process ends, of a new process. Raises WorkerError if that also ends.
 
-    The end of a process at a limit that it announced with its message is final.
+    If a process ends at a limit that it announced, its message is final.
     """
     try:
         return reply_in_time(worker, request)
@@ -170,7 +169,7 @@ def _reply(worker: WorkerProcess[RequestServer], request: Message, stopped: Even
 
 
 def reply_in_time(worker: WorkerProcess[RequestServer], request: Message) -> Message:
-    """The reply of a worker, which is told to clean up and end at the time limit, and killed after END_WAIT more."""
+    """The reply of a worker; at the time limit, it is asked to clean up, and is killed END_WAIT seconds later."""
     if (seconds := request.get(SECONDS)) is None:
         return worker.call().reply_to(request)
     with call_after(seconds, worker.ask_to_end) as late, call_after(seconds + END_WAIT, worker.kill):
@@ -183,7 +182,7 @@ def reply_in_time(worker: WorkerProcess[RequestServer], request: Message) -> Mes
 
 
 def _end(workers: Sequence[WorkerProcess[RequestServer]], threads: Sequence[Thread]) -> None:
-    """End all workers, by force those that have not cleaned up in time."""
+    """End all workers, killing those that do not clean up in time."""
     deadline = monotonic() + END_WAIT
     for worker, thread in zip(workers, threads, strict=True):
         if thread.is_alive():
@@ -197,12 +196,12 @@ def _end(workers: Sequence[WorkerProcess[RequestServer]], threads: Sequence[Thre
 
 
 def default_processes() -> int:
-    """One process for each core that this one may use, but no more than fit into memory with small models."""
+    """One process per usable core, but no more than fit into memory with small models."""
     return max(1, min(usable_cores(), default_memory() // BASE_BYTES))
 
 
 def model_memory(model: Path) -> int:
-    """The estimated bytes of memory of a worker with this model; its external data count under the usual names."""
+    """The estimated memory in bytes of a worker with this model; external data counts if it has a usual name."""
     size = 0
     for end in ("", ".data", "_data"):
         with suppress(OSError, ValueError):

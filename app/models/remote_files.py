@@ -1,4 +1,4 @@
-"""Models and results at URLs that fsspec knows, read and written through copies in a temporary folder."""
+"""Models and results at URLs that fsspec supports, processed through copies in a temporary folder."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ FILE = "file"
 LOCAL = frozenset({FILE, "local"})
 """Schemes without a host."""
 STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci", "memory"})
-"""Schemes of stores in which an object appears, or is replaced, as a whole once it is written."""
+"""Schemes of stores in which an object appears, or is replaced, atomically."""
 
 
 def place_of(place: str | Path) -> str:
-    """The URL that an argument is, also if a Path has taken a slash from it; the path of another, or of a `file` URL.
+    """The URL in an argument, even if a Path has removed a slash from it; the path of other places.
 
     >>> place_of(Path("s3://bucket/a.onnx"))
     's3://bucket/a.onnx'
@@ -53,9 +53,9 @@ def is_remote(place: str | Path) -> bool:
 
 
 class JobFiles(Struct, frozen=True):
-    """The model and the result of a job on this machine: the files themselves, or copies in `folder` of those at URLs.
+    """The model and result of a job on this machine: the files themselves, or copies of remote ones in `folder`.
 
-    `urls` are the addresses of the copies, by path.
+    `urls` maps the paths of the copies to their URLs.
     """
 
     model: Path
@@ -64,14 +64,14 @@ class JobFiles(Struct, frozen=True):
     urls: dict[Path, str] = field(default_factory=dict[Path, str])
 
     def result(self) -> Path | None:
-        """The result of an earlier job, if there may be one. Raises ModelError if it is there and cannot be read."""
+        """The result of an earlier job, if there may be one. Raises ModelError if it exists but cannot be read."""
         if self.output is None or self.output not in self.urls:
             return self.output
         assert self.folder is not None
         return fetch(self.urls[self.output], self.folder / "result", is_required=False)
 
     def publish(self) -> None:
-        """Write the result to its URL: all files beside it first, then itself. Raises ModelError."""
+        """Write the result to its URL, preceded by all files next to it. Raises ModelError."""
         if self.output is None or self.output not in self.urls:
             return
         url = self.urls[self.output]
@@ -83,7 +83,7 @@ class JobFiles(Struct, frozen=True):
                 _put(fs, file, f"{folder}/{file.relative_to(self.output.parent).as_posix()}", scheme_of(url) in STORES)
 
     def renamed(self, value: object) -> Any:
-        """A value, in which a text has the URLs in place of the copies."""
+        """The value, with copies' paths replaced by URLs in its strings."""
         if not isinstance(value, str):
             return value
         return reduce(lambda text, copy: text.replace(str(copy[0]), copy[1]), self.urls.items(), value)
@@ -91,9 +91,9 @@ class JobFiles(Struct, frozen=True):
 
 @contextmanager
 def job_files(model: Path, output: Path | None) -> Generator[JobFiles]:
-    """The files of a job whose model and result are at paths or URLs, fetched if they are remote; see `place_of`.
+    """The files of a job whose model and result are at paths or URLs; remote models are fetched. See `place_of`.
 
-    A PassesError names URLs, not the copies. Raises ModelError for a model that cannot be read.
+    Messages of a PassesError name URLs instead of the copies. Raises ModelError for a model that cannot be read.
     """
     places = Path(place_of(model)), None if output is None else Path(place_of(output))
     if not is_remote(model) and (output is None or not is_remote(output)):
@@ -117,9 +117,9 @@ def job_files(model: Path, output: Path | None) -> Generator[JobFiles]:
 
 
 def fetch(url: str, folder: Path, *, is_required: bool = True) -> Path | None:
-    """Copy a model and its external data to a new folder; None if it is not there, and not required.
+    """Copy a model and its external data to a new folder; None if it does not exist and is not required.
 
-    Data that are missing are left to the loader. Raises ModelError, also if the model changes meanwhile.
+    Missing data is left to the loader. Raises ModelError, also if the model changes while it is read.
     """
     folder.mkdir()
     with _one_line_errors(url, "read"):
@@ -141,8 +141,8 @@ def fetch(url: str, folder: Path, *, is_required: bool = True) -> Path | None:
 
 
 def _external_locations(model: Path) -> list[str]:
-    """The files of external data of a model, below its folder; none if it is damaged, which the loader tells."""
-    from onnx import TensorProto  # noqa: PLC0415 - heavy, and for models at URLs alone
+    """The files of a model's external data below its folder; none if it is damaged, which the loader reports."""
+    from onnx import TensorProto  # noqa: PLC0415 - heavy, and only needed for models at URLs
 
     from ...core.io.files import load_without_weights  # noqa: PLC0415 - as above
     from ...core.serialization.proto_queries import inner_tensors  # noqa: PLC0415 - as above
@@ -167,12 +167,12 @@ def _name(url: str) -> str:
     """The name of the file at a URL. Raises ModelError if it has none."""
     name = PurePosixPath(place_of(url)).name
     if not name or name in {"..", place_of(url)}:
-        raise ModelError(f"{place_of(url)} names no file")
+        raise ModelError(f"{place_of(url)} does not name a file")
     return name
 
 
 def _file_system(url: str) -> tuple[Any, str]:
-    """The file system of a URL, and the path in it. Raises PassesError if the package for it is missing."""
+    """The file system of a URL, and the path in it. Raises PassesError if a package is missing."""
     try:
         core: Any = import_module("fsspec.core")  # an extra, without types
     except ImportError as e:
@@ -181,7 +181,7 @@ def _file_system(url: str) -> tuple[Any, str]:
 
 
 def _put(fs: Any, file: Path, target: str, is_store: bool) -> None:
-    """Copy a file to a file system so that it appears there, or replaces another, in one step as far as that can."""
+    """Copy a file to a file system so that it appears, or replaces another one, in one step if possible."""
     if is_store:
         fs.put_file(str(file), target)
         return
@@ -199,7 +199,7 @@ def _put(fs: Any, file: Path, target: str, is_store: bool) -> None:
 
 @contextmanager
 def _one_line_errors(url: str, verb: str) -> Generator[None]:
-    """Raise errors of a file system, which may be of any type, as ModelError with a one-line message."""
+    """Convert errors of a file system, which may have any type, to ModelError with a one-line message."""
     try:
         yield
     except PassesError:
@@ -211,7 +211,7 @@ def _one_line_errors(url: str, verb: str) -> Generator[None]:
 
 
 def remote_models(url: str, suffix: str) -> Iterator[str]:
-    """The URLs of the models that a folder or a pattern names, sorted, hidden ones left out; else the URL itself.
+    """Yield the URLs of the visible models in a folder or matching a pattern, sorted; for other URLs, the URL itself.
 
     Raises ModelError if the file system cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Replays of recorded runs, from files that may come from others."""
+"""Replays of recorded runs, from files that may be untrusted."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ from ..report.notebook import card_html
 from ..report.number_text import plural
 
 MAX_BYTES, MAX_RATIO = 1 << 30, 200
-"""Bytes of all files in an archive, or a multiple of its own size, beyond which it is refused."""
+"""Maximum bytes of all files in an archive, and as a multiple of its size."""
 MAX_FILES = 10_000
 MAX_MANIFEST = 16 << 20  # bytes
 ARCHIVED = re.compile(rf"(?<![^:,{{}}=\s]){FILES_FOLDER}/(?=\d+/)")
-"""The beginning of a path in the archive, in a text of an option."""
+"""The prefix of paths in the archive, in the values of options."""
 DAMAGE = (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, KeyError)
-"""The exceptions of the standard library for archives that are damaged, encrypted or compressed in other ways."""
+"""Exceptions of the standard library for archives that are damaged, encrypted, or compressed by unsupported methods."""
 
 
 @dataclass(slots=True)
 class ReplayReport:
-    """The outcome of a replay: whether it is the recorded one, both in words, and what differs in versions.
+    """The outcome of a replay: whether it equals the recorded one, descriptions of both, and version differences.
 
-    `versions`: by name, the version of the recorded run and the version here. `report` of the run here, if it has a
-    result. `stop_after`: the number of changes after which the run here was to end.
+    `versions` maps names to the version in the recorded run and the version here. `report` is that of the run here, if
+    it has a result. `stop_after` is the number of changes after which the run here was to end.
 
     Examples:
         >>> result = optimize(model, reproducer="run.zip")
@@ -74,7 +74,7 @@ class ReplayReport:
     stop_after: int | None = None
 
     def __bool__(self) -> bool:
-        """Whether the outcome is the recorded one."""
+        """Whether the outcome equals the recorded one."""
         return self.is_same
 
     def lines(self) -> Iterator[str]:
@@ -84,7 +84,7 @@ class ReplayReport:
         else:
             yield f"differs from the recorded run: {self.found} here, {self.recorded} there"
             if self.stop_after is not None:
-                yield f"this run stops after {plural(self.stop_after, 'change')} (--stop-after), the recorded did not"
+                yield f"this run stops after {plural(self.stop_after, 'change')} (--stop-after), unlike that run"
         for name, (there, here) in self.versions.items():
             yield f"{name}: {there or 'none'} in the recorded run, {here or 'none'} here"
         if not self.versions:
@@ -95,7 +95,7 @@ class ReplayReport:
         return printable(f"<ReplayReport {self.source}: {next(self.lines())}>")
 
     def _repr_html_(self) -> str:
-        """The card that a notebook shows."""
+        """The card shown in a notebook."""
         verdict, *others = self.lines()
         tone = "good" if self.is_same else "bad"
         return card_html(Document("passes run --replay", self.source, verdict, tone, blocks=[Lines(others)]))
@@ -115,9 +115,9 @@ def replay(
 ) -> ReplayReport:
     """Repeat the run that `optimize(..., reproducer=file)` recorded, and compare the outcomes.
 
-    Code in the file, such as plugins, is run only with `trust_plugins`. `output`: where to write the result. Raises
-    ModelError for a file that is damaged or no reproducer, and UsageError for one with code that is not trusted, or
-    whose run took objects of Python.
+    Code in the file, such as plugins, is run only with `trust_plugins`. `output` is the path for the result. Raises
+    ModelError for a file that is damaged or is not a reproducer, and UsageError for one with untrusted code or whose
+    run used Python objects.
 
     Examples:
         >>> result = optimize(model, reproducer="run.zip")
@@ -128,7 +128,7 @@ def replay(
 
 
 def replay_with(file: Path, here: RunOptions, *, trust_plugins: bool) -> ReplayReport:
-    """As `replay`, with the options that say what is written."""
+    """Like `replay`, with the options for outputs."""
     with _opened(file) as (manifest, folder):
         if manifest.objects:
             raise UsageError(
@@ -156,7 +156,7 @@ def replay_with(file: Path, here: RunOptions, *, trust_plugins: bool) -> ReplayR
 
 @contextmanager
 def _importable(folder: Path | None) -> Generator[None]:
-    """Let the Python files of a reproducer import the modules beside them, as they did in the recorded run."""
+    """Make the Python files of a reproducer import the modules next to them, as in the recorded run."""
     before = [*sys.path]
     sys.path += [str(root) for root in sorted((folder / FILES_FOLDER).glob("*"))] if folder is not None else []
     try:
@@ -166,7 +166,7 @@ def _importable(folder: Path | None) -> Generator[None]:
 
 
 def _merged(options: RunOptions, here: RunOptions) -> RunOptions:
-    """The recorded options, with the places of results and reports that are chosen here."""
+    """The recorded options, with the output paths chosen here."""
     places, defaults = {name: getattr(here, name) for name in PLACES}, RunOptions()
     return replace(options, **{name: value for name, value in places.items() if value != getattr(defaults, name)})
 
@@ -183,7 +183,7 @@ def _options(file: Path, manifest: Manifest, folder: Path, *, trust_plugins: boo
     known, values = options_of(RunOptions), dict[str, Any]()
     for name, value in manifest.options.items():
         if name not in known or (known[name][1].kind is Path and not known[name][1].reads):
-            raise ModelError(f"{file}: this version has no option {name} for a recorded run")
+            raise ModelError(f"{file}: this version has no option {name}")
         about = known[name][1]
         if about.reads or name in SPECS:
             is_name = name == "target" and not str(value).endswith(TOML)
@@ -220,7 +220,7 @@ def _located(value: Any, folder: Path) -> Any:
 
 @contextmanager
 def _opened(file: Path) -> Generator[tuple[Manifest, Path]]:
-    """The contents of a reproducer in a temporary folder, for the time of the block. Raises ModelError."""
+    """Extract a reproducer into a temporary folder for the duration of the block. Raises ModelError."""
     with ScratchFolder() as folder:
         try:
             manifest = _extract(file, folder)
@@ -232,7 +232,7 @@ def _opened(file: Path) -> Generator[tuple[Manifest, Path]]:
 
 
 def _extract(file: Path, folder: Path) -> Manifest:
-    """Extract an archive. Raises ValueError for one that no run wrote, among other errors of `zipfile`."""
+    """Extract an archive. Raises ValueError if no run wrote it, besides the errors of `zipfile`."""
     with ZipFile(file) as archive:
         entries = archive.infolist()
         limit = max(MAX_BYTES, MAX_RATIO * file.stat().st_size)

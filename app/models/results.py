@@ -1,4 +1,4 @@
-"""Files about the results of many models."""
+"""Files with the results of many models."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ TABLE_NAME, PAGE_NAME = "results.csv", "results.html"
 
 
 class ResultFiles(Struct, frozen=True):
-    """The files about all results: a table, a page and JSON, each if it is wanted."""
+    """The files about all results: a table, a page and JSON, as far as they are requested."""
 
     paths: OutputPaths
     json: Path | None
 
     @classmethod
     def of(cls, jobs: Iterable[ModelJob], folder: Path | None, json: Path | None, **others: Path) -> Self:
-        """The files of a command with these jobs, whose journal is in a `folder`; `others` are `table` and `page`.
+        """The files of a command with these jobs, whose journal is in `folder`; `others` are `table` and `page`.
 
-        Raises UsageError for an unknown format, and ModelError if one cannot be written or has another use.
+        Raises UsageError for an unknown format, and ModelError for a file that cannot be written or is already in use.
         """
         if "table" in others:
             require_format(others["table"])
@@ -54,11 +54,11 @@ class ResultFiles(Struct, frozen=True):
     def in_folder(
         cls, folder: Path, table: Path | None, page: Path | None, json: Path | None, jobs: Iterable[ModelJob] = ()
     ) -> Self:
-        """The files of a folder for results, whose table and page have the usual names by default; see `of`."""
+        """The files of a results folder, whose table and page have default names; see `of`."""
         return cls.of(jobs, folder, json, table=table or folder / TABLE_NAME, page=page or folder / PAGE_NAME)
 
     def write(self, summary: Summary, asked: Summary) -> None:
-        """Write the table and the page of all rows, and those that were `asked` for as JSON. Raises ModelError."""
+        """Write the table and page of all rows, and the `asked` rows as JSON. Raises ModelError."""
         if self.paths.table is not None:
             write_table(self.paths.table, summary.rows, COLUMNS)
         publish_text(self.paths.page, lambda: page_html(describe(summary)))
@@ -68,7 +68,7 @@ class ResultFiles(Struct, frozen=True):
 
 
 def summarize_folder(folder: Path, table: Path | None, page: Path | None, display: Display) -> None:
-    """Write the table and the page of a folder's results again. Raises ModelError."""
+    """Rewrite the table and page from a folder's results. Raises ModelError."""
     if not folder.is_dir():
         raise ModelError(f"{folder} is not a folder")
     summary = Summary(ResultJournal(folder).rows)

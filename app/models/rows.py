@@ -1,4 +1,4 @@
-"""Rows about many models: a line for each, their sums, and JSON."""
+"""Rows about many models: formatting, sums, and JSON."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..report.number_text import change, duration, ratio_with_bounds
 from ..report.result_row import ResultRow
 
 DONE_BEFORE = "done before"
-"""The outcome that a terminal shows for a result which is kept."""
+"""The outcome that a terminal shows for a kept result."""
 
 
 @dataclass(slots=True)
 class RuleSummary:
-    """The rewrites of a rule over all models: where it applied, and where its changes were left out."""
+    """The rewrites of a rule over all models: where it applied, and where its changes were skipped."""
 
     rule: str
     rewrites: int = 0
@@ -32,14 +32,14 @@ class RuleSummary:
 
 
 class Summary(Struct, frozen=True):
-    """The rows about many models, with their reports as data of JSON, if these are wanted."""
+    """The rows about many models, with their reports as JSON data if requested."""
 
     rows: Sequence[ResultRow]
     reports: Sequence[Mapping[str, Any] | None] = ()
 
     @property
     def by_outcome(self) -> dict[str, list[ResultRow]]:
-        """The rows by outcome, the most first."""
+        """The rows by outcome, most frequent first."""
         found = dict[str, list[ResultRow]]()
         for row in self.rows:
             found.setdefault(str(row["outcome"]), []).append(row)
@@ -57,7 +57,7 @@ class Summary(Struct, frozen=True):
 
     @property
     def rules(self) -> list[RuleSummary]:
-        """Rules that applied to some model or were left out, sorted by the number of models."""
+        """Rules that applied to a model or whose changes were skipped, sorted by the number of models."""
         found = dict[str, RuleSummary]()
         for row in self.rows:
             model = str(row["model"])
@@ -82,7 +82,7 @@ class Summary(Struct, frozen=True):
 
 
 def row_line(row: ResultRow) -> str:
-    """The sizes before and after, the outcome and the time, in a line."""
+    """The sizes before and after, the outcome and the time, in one line."""
     parts = [text for name in ("nodes", "bytes") if (text := _size_text(name, row))]
     verdict = f", {row['verdict']}" if row.get("verdict") else ""
     scheme = f" as {row['scheme']}" if row.get("scheme") else ""
@@ -97,7 +97,7 @@ def row_line(row: ResultRow) -> str:
 
 
 def _size_text(name: str, row: ResultRow) -> str:
-    """The numbers of nodes or bytes before and after; "" where they are not known."""
+    """The numbers of nodes or bytes before and after; "" if unknown."""
     if (pair := sizes(name, row)) is None:
         return ""
     before, after = pair
@@ -112,13 +112,13 @@ def arrow(name: str, pair: tuple[int, int]) -> str:
 
 
 def sizes(name: str, row: ResultRow) -> tuple[int, int] | None:
-    """The numbers of nodes or bytes before and after, None where they are not known."""
+    """The numbers of nodes or bytes before and after; None if unknown."""
     before, after = row.get(f"{name}_before"), row.get(f"{name}_after")
     return (before, after) if isinstance(before, int) and isinstance(after, int) else None
 
 
 def rejected(row: ResultRow) -> list[tuple[str, str]]:
-    """The rules and places of changes that were left out."""
+    """The rules and places of skipped changes."""
     found: list[Any] = json.loads(str(row.get("rejected") or "[]"))
     return [(rule, place) for rule, place in found]
 

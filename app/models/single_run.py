@@ -1,4 +1,4 @@
-"""The run of one model, in this process, also between standard input and output."""
+"""The run of one model in this process, including models on standard input and output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PIECE_BYTES = 1 << 20
 
 
 def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
-    """Run a model, write the result, and print the report, on standard error if standard output gets the model.
+    """Run a model, write the result, and print the report, to standard error if the model goes to standard output.
 
     Returns the exit code.
     """
@@ -67,22 +67,22 @@ def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
 
 
 def _require_free_stream(options: RunOptions, display: Display) -> None:
-    """Raise UsageError unless standard output can take the model alone, with its weights."""
+    """Raise UsageError unless standard output is free for the model and its weights."""
     if sys.stdout.isatty():
         raise UsageError("standard output is a terminal, and a model is binary: redirect it, or name a file")
     if display.json == STANDARD_OUTPUT:
-        raise UsageError("standard output is for the model: give --json another file")
+        raise UsageError("the model goes to standard output: give --json a file")
     if (printed := display.outputs.printed) != TEXT:
-        raise UsageError(f"standard output is for the model: name a file, such as --format {printed}:FILE")
+        raise UsageError(f"the model goes to standard output: name a file, such as --format {printed}:FILE")
     if options.external_data not in {"auto", "never"}:
-        raise UsageError("standard output takes no external data: leave out --external-data, or name a file")
+        raise UsageError("external data cannot go to standard output: leave out --external-data, or name a file")
 
 
 @contextmanager
 def opened_model(model: Path) -> Generator[Path | ModelFile]:
-    """The file of a model; a model on standard input has a temporary file, for the time of the block.
+    """The file of a model; for standard input, a temporary file that exists during the block.
 
-    Raises ModelError for a model over 2 GB, which is no single message.
+    Raises ModelError for a model over 2 GB, which does not fit in one message.
     """
     if model != STREAM:
         yield model
@@ -107,7 +107,7 @@ def _copy_standard_input(copy: BinaryIO) -> None:
 
 
 def write_to_standard_output(result: Result, stdout: TextIO) -> None:
-    """Write a model to standard output. Raises ModelError beyond 2 GB, and PassesError on a full disk."""
+    """Write a model to standard output. Raises ModelError over 2 GB, and PassesError on a full disk."""
     with full_disk_behind_standard_output():
         result.write(stdout.buffer)
         stdout.buffer.flush()

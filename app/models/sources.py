@@ -1,4 +1,4 @@
-"""Models that the sources of a batch name, with the places of their results, and options of those in tables."""
+"""Models named by the sources of a batch, with the paths of their results, and the options of those in tables."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .remote_files import is_remote
 from .tables import CSV, read_table
 
 MODEL, OUTPUT, OTHER = "model", "output", "other"
-"""Columns of a table that are no options."""
+"""Columns of a table that are not options."""
 WORDS = {True: {"true", "yes", "1"}, False: {"false", "no", "0"}}
 
 
 class Sources(Struct, frozen=True):
-    """Sources of a batch: models, folders of them, patterns and tables.
+    """Sources of a batch: models, folders, patterns and tables.
 
-    `options` are those that a table may have, by name; `is_trusted`: also those that may run code.
+    `options` are those that a table may set, by name; `is_trusted` allows those that may run code.
     """
 
     names: Sequence[Path]
@@ -35,13 +35,13 @@ class Sources(Struct, frozen=True):
     is_trusted: bool
 
     def jobs(self, output_dir: Path, other_dir: Path | None) -> list[ModelJob]:
-        """A job for each model, each once, whose results keep their places below the folder that all have in common.
+        """A job for each distinct model; results keep their relative paths below the common folder of all models.
 
-        A table may name another place, and a model more than once. Raises UsageError.
+        A table may name another path for a result, and a model more than once. Raises UsageError.
         """
         tables = [name for name in self.names if name.suffix.casefold() == CSV and not is_folder(name)]
         rows = [row for table in tables for row in self._rows(table)]
-        by_model = dict[str, ModelJob]()  # those without a place of their own
+        by_model = dict[str, ModelJob]()  # jobs without a path of their own
         for row in rows:
             if row.output is None and (first := by_model.setdefault(_absolute(row.model), row)) is not row:
                 raise UsageError(f"{row.place}: {row.model} is in {first.place}, too: give each an {OUTPUT}")
@@ -56,7 +56,7 @@ class Sources(Struct, frozen=True):
         return [replace(job, other=job.other or other) for job, other in zip(jobs, others, strict=True)]
 
     def _rows(self, table: Path) -> Iterator[ModelJob]:
-        """The models of a table; the places of results are relative."""
+        """The models of a table; paths of results are relative."""
         for number, row in enumerate(read_table(table), 1):
             place = f"{table}, row {number}"
             for name in (name for name, cell in row.items() if "\0" in (cell or "")):
@@ -74,7 +74,7 @@ class Sources(Struct, frozen=True):
             yield ModelJob(path, Path(output) if output else None, arguments, place, second)
 
     def _arguments(self, table: Path, place: str, column: str, cell: str) -> Iterator[str]:
-        """The arguments for a cell: none for an empty one, several for a list, one without a value for a flag."""
+        """The arguments for a cell: none if it is empty, several for a list, only the flag if it takes no value."""
         option = self.options.get(column)
         if option is None:
             near = did_you_mean(column, self.options)
@@ -84,7 +84,7 @@ class Sources(Struct, frozen=True):
         if option.is_flag:
             word = cell.casefold()
             if word not in WORDS[True] | WORDS[False]:
-                raise UsageError(f"{place}: {column} is true or false, not {cell}")
+                raise UsageError(f"{place}: {column} must be true or false, not {cell}")
             yield from [f"--{key_of(option)}"] * (word in WORDS[True])
             return
         for value in _values(cell):
@@ -95,7 +95,7 @@ class Sources(Struct, frozen=True):
 
 
 def _values(cell: str) -> list[str]:
-    """The values of a cell: itself, or the elements of a list of JSON."""
+    """The values in a cell: the cell itself, or the elements of a JSON list."""
     if cell.startswith("["):
         with suppress(ValueError):
             return [str(value) for value in json.loads(cell)]
@@ -103,12 +103,12 @@ def _values(cell: str) -> list[str]:
 
 
 def _absolute(path: Path) -> str:
-    """The absolute path; links stay."""
+    """The absolute path; links are kept."""
     return os.path.abspath(path)  # noqa: PTH100
 
 
 def _below(folder: Path, name: str) -> Path:
-    """A path as seen from a folder; a URL as it is."""
+    """The path relative to a folder; URLs are kept."""
     if is_remote(name):
         return Path(name)
     return Path(os.path.normpath(folder / name)) if folder != Path() else Path(name)

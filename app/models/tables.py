@@ -1,4 +1,4 @@
-"""Tables: read from CSV, written in CSV and Parquet."""
+"""Tables: reading of CSV, and writing of CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ...core.support.regular_files import read_text, unreadable
 CSV, PARQUET = SUFFIXES = (".csv", ".parquet")
 MAX_BYTES = 1 << 28  # of a table in CSV
 FORMULA = re.compile(r"(?:^|(?<=;))(?=\s*[=+\-@\uff0b\uff0d\uff1d\uff20])")
-"""The beginning of a text that a spreadsheet would compute; some take a semicolon as the end of a cell."""
+"""The beginning of a text that a spreadsheet would evaluate; some treat a semicolon as the end of a cell."""
 COMMENTS = re.compile(r"\A(?:#.*(?:\r\n|\r|\n|\Z))+")  # before the header
 Table = list[dict[str, str]]
 
 
 def read_table(path: Path) -> Table:
-    """The rows of a table in CSV with a header, by column. Raises UsageError for one that cannot be read."""
+    """The rows of a CSV table with a header, by column. Raises UsageError if it cannot be read."""
     csv.field_size_limit(MAX_BYTES)
     try:
         text = COMMENTS.sub("", read_text(path, MAX_BYTES))
@@ -50,7 +50,7 @@ def read_table(path: Path) -> Table:
 
 
 def write_table(file: OutputFile, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, type]) -> None:
-    """Write a table, whole or not at all, in the format of its suffix. Raises ModelError, and UsageError."""
+    """Write a table atomically, in the format of its suffix. Raises ModelError and UsageError."""
     require_format(file.path)
     with Publication() as publication:
         if file.path.suffix.casefold() == CSV:
@@ -61,7 +61,7 @@ def write_table(file: OutputFile, rows: Sequence[Mapping[str, Any]], columns: Ma
 
 
 def require_format(path: Path) -> None:
-    """Raise UsageError for a file of another format, or one that this installation cannot write."""
+    """Raise UsageError for an unknown format, or one that this installation cannot write."""
     if path.suffix.casefold() not in SUFFIXES:
         raise UsageError(f"{path}: the name of a table must end in {' or '.join(SUFFIXES)}")
     if path.suffix.casefold() == PARQUET:
@@ -89,7 +89,7 @@ def _parquet_bytes(path: Path, rows: Iterable[Mapping[str, Any]], columns: Mappi
 
 
 def _cell(value: Any, kind: type) -> Any:
-    """A cell of a typed column; texts are printable."""
+    """A cell of a typed column; strings are made printable."""
     return None if value is None else printable(value) if isinstance(value, str) else kind(value)
 
 

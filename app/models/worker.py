@@ -1,4 +1,4 @@
-"""Worker process that does an action to one model after the other."""
+"""Worker process that runs actions on models, one at a time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class JobWorker(Struct, frozen=True):
     actions: Mapping[str, Action]
 
     def reply_to(self, request: Message) -> Message:
-        """Do a job, after which its objects, such as graphs and their open files, are freed."""
+        """Run a job, then free its objects, such as graphs and their open files."""
         reply = reply_to(unpacked(request[REQUEST]), self.actions)
         gc.collect()
         gc_pause.freeze_once()
@@ -48,10 +48,10 @@ class JobWorker(Struct, frozen=True):
 
 
 def reply_to(request: JobRequest, known: Mapping[str, Action]) -> Message:
-    """Do a job; the reply is the message of a `JobReply`."""
+    """Run a job; the reply is the message of a `JobReply`."""
     try:
         return _reply(request, known[request.action]).message()
-    except Exception as e:  # noqa: BLE001 - a mistake of this program in one job must not end the others
+    except Exception as e:  # noqa: BLE001 - a bug in one job must not end the others
         code, message = expected_failure(e) or (BAD_INPUT, f"{type(e).__name__}: {e}")
         text = "" if expected_failure(e) else "".join(traceback.format_exception(e))
         reply = JobReply(failure=message, code=code, traceback=text)
@@ -78,7 +78,7 @@ def _reply(request: JobRequest, action: Action) -> JobReply:
 
 
 def _enter(request: JobRequest) -> None:
-    """Go to the folder of the command, which may be on another machine. Raises ModelError if places need it."""
+    """Change to the command's folder. Raises ModelError if it is not on this machine and relative paths need it."""
     places = [str(place) for place in (request.job.model, request.job.output) if place is not None]
     try:
         os.chdir(request.folder)
@@ -89,11 +89,11 @@ def _enter(request: JobRequest) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those around it, unless it is there. Raises ModelError."""
+    """Create a folder and its parents, unless it exists. Raises ModelError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        raise ModelError(f"cannot make the folder {folder}: {e.strerror}") from e
+        raise ModelError(f"cannot create the folder {folder}: {e.strerror}") from e
 
 
 def serve_jobs(known: Mapping[str, Action]) -> None:
@@ -109,14 +109,14 @@ def serve_jobs(known: Mapping[str, Action]) -> None:
 
 
 class _LimitsOfJob:
-    """The limits of a job, of which the parent knows the next one: it kills this process then."""
+    """The limits of a job. The parent always knows the next one, at which it kills this process."""
 
     def __init__(self, parent: Parent) -> None:
         self._parent, self._lock = parent, Lock()
         self._limits = dict[str, Limit]()
 
     def take(self, fact: str, value: str | Limit | None) -> None:
-        """Take a fact; a limit is announced with the exit code and the message that it has."""
+        """Record a fact; announce a limit with its exit code and message."""
         if fact not in {TIME, PROGRESS}:
             return
         with self._lock:
@@ -129,6 +129,6 @@ class _LimitsOfJob:
 
 
 def _unwind() -> None:
-    """Let the job end, and remove its files, where the parent was killed."""
+    """Make the job end and remove its files if the parent was killed."""
     os.kill(os.getpid(), SIGTERM)
     sleep(GRACE_PERIOD)

@@ -1,1 +1,1 @@
-"""Optimization of a model: options, the run, and its report."""
+"""Optimization of a model: its options, run and report."""

@@ -1,4 +1,4 @@
-"""The comparison of a model of another batch with the original, row by row."""
+"""Row-by-row comparison of a model with another batch size and the original."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ OUTPUTS_ALONE = ComparisonOptions(explain_by_regions=False)
 
 
 def compare_rows(source: ModelSource, options: RunOptions, timer: PhaseTimer) -> str:
-    """Compare each row of the converted model with the original on that row; returns a note about it.
+    """Compare each row of the converted model with the original on that row; return a note about it.
 
-    `source` has the conversion among its transforms. Raises VerificationError for a row that differs, and
+    `source` includes the conversion among its transforms. Raises VerificationError for a row that differs, and
     UnverifiableError.
     """
     changes = [t.item if isinstance(t, RequestedTransform) else None for t in source.transforms]
@@ -43,5 +43,5 @@ def compare_rows(source: ModelSource, options: RunOptions, timer: PhaseTimer) ->
         raise VerificationError(f"--batch {options.batch}: a row differs from that of the original: {verdict.failure}")
     sets = len(verdict.input_sets) + len(verdict.nonfinite_input_sets)
     alike = [v.name for v in converted.graph.outputs if v.name not in plan.outputs]
-    same = f"; the same for all rows: {', '.join(alike)}" if alike else ""
+    same = f"; equal for all rows: {', '.join(alike)}" if alike else ""
     return f"batch {options.batch}: each row equals that of the original on {plural(sets, 'input set')}{same}"

@@ -1,4 +1,4 @@
-"""The closest match of a pattern at an op, with its misfits."""
+"""The closest match of a pattern at an op, with its mismatches."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from ..report.descriptions import (
 
 
 class MismatchKind(StrEnum):
-    """The part of a rule that an op does not fit.
+    """The part of a rule that an op does not match.
 
-    ORDER: two inputs are the other way round. SHARED: an inner value of the match is read elsewhere.
-    DECLINED: the rule refuses the match. RAISED: it fails. FORBIDDEN: it may not run here.
-    DEAD: nothing reads the results of the op.
+    ORDER: two inputs are swapped. SHARED: an inner value of the match is read elsewhere. DECLINED: the rule declines
+    the match. RAISED: the rule raises an exception. FORBIDDEN: the rule may not run here. DEAD: nothing reads the op's
+    results.
     """
 
     OPERATOR = "operator"
@@ -50,7 +50,7 @@ class MismatchKind(StrEnum):
 
 
 class PatternMismatch(Struct, frozen=True):
-    """One reason, as a sentence, and the op that it concerns. `bindings`: the variables of the pattern in words."""
+    """One reason, as a sentence, and the op that it is about. `bindings` describe the variables of the pattern."""
 
     kind: MismatchKind
     op_label: str
@@ -58,22 +58,22 @@ class PatternMismatch(Struct, frozen=True):
     bindings: dict[str, str] | None = None
 
 
-SWAPPED_INPUTS_COST = 0.5  # less than any other misfit, as it explains all that differs in the given order
+SWAPPED_INPUTS_COST = 0.5  # less than any other mismatch, because it explains all that differ in the given order
 STRUCTURAL_KINDS = frozenset({MismatchKind.OPERATOR, MismatchKind.DOMAIN})
 
 
 @dataclass(slots=True)
 class _Best:
-    """The least cost so far."""
+    """The lowest cost so far."""
 
     cost: float = inf
 
 
 class NearMatch(Struct, frozen=True):
-    """The misfits of a partial match and their cost, less than the cost of the best so far.
+    """The mismatches of a partial match and their cost, which is lower than the best cost so far.
 
-    A missing operator costs as much as the part of the pattern above it, the attributes of one op as much as one.
-    `unfit` are the ops whose attributes do not fit; `matched` is the number of the others.
+    A missing operator costs as much as the part of the pattern above it; all attributes of one op cost as much as one.
+    `unfit` are the ops whose attributes do not match; `matched` is the number of the other ops.
     """
 
     graph: Graph
@@ -84,7 +84,7 @@ class NearMatch(Struct, frozen=True):
     matched: int = 0
 
     def with_failure(self, kind: MismatchKind, op: Op, why: str, cost: float = 1) -> NearMatch | None:
-        """Return the record with one more failure; None if it costs as much as the best so far."""
+        """Return the record with one more failure; None if its cost is no longer lower than the best."""
         if self.cost + cost >= self.best.cost:
             return None
         return replace(self, failures=(*self.failures, PatternMismatch(kind, op.label, why)), cost=self.cost + cost)
@@ -100,13 +100,15 @@ class NearMatch(Struct, frozen=True):
             why = f"{op.label} is not {join_alternatives(p.types)}"
             return self.with_failure(MismatchKind.OPERATOR, op, why, pattern_size(p))
         wanted = f'g.domain("{op.domain}").{op.type}' if op.domain else f"g.{op.type}"
-        domains = f"of domain {op.domain or 'ai.onnx'}, the pattern wants {p.domain or 'ai.onnx'}"
-        return self.with_failure(MismatchKind.DOMAIN, op, f"{op.label} is {domains} ({wanted} fits)", pattern_size(p))
+        domains = f"of domain {op.domain or 'ai.onnx'}; the pattern requires {p.domain or 'ai.onnx'}"
+        return self.with_failure(
+            MismatchKind.DOMAIN, op, f"{op.label} is {domains} ({wanted} matches)", pattern_size(p)
+        )
 
     def wrong_producer(
         self, p: OpPattern, op: Op, index: int, want: OpPattern, value: Value | None
     ) -> NearMatch | None:
-        """Add that an input comes from another op or output, or that none of several inputs comes from a right one."""
+        """Add that an input comes from another op or output, or that no input comes from a matching one."""
         wanted, producer = join_alternatives(want.types), self.graph.producer(value)
         before = takewhile(lambda i: i is not want, p.inputs)
         is_after_others = any(isinstance(i, VariadicVar) for i in before) and want in p.inputs
@@ -124,7 +126,7 @@ class NearMatch(Struct, frozen=True):
         return self.with_failure(MismatchKind.OPERATOR, op, why, pattern_size(want))
 
     def computed_attribute(self, op: Op, name: str) -> NearMatch | None:
-        """Add that an attribute, an input at this opset, is not constant."""
+        """Add that an attribute, which is an input at this opset, is not constant."""
         value = attribute_or_input(op, name)
         why = f"{name} of {op.label} is not constant: it {describe_origin(value, self.graph)}"
         if isinstance(value, Value) and value.is_const:
@@ -133,7 +135,7 @@ class NearMatch(Struct, frozen=True):
         return self._add_attribute(MismatchKind.CONSTANT, op, why)
 
     def wrong_attribute(self, op: Op, name: str, have: Any, want: Any, var: Var | None) -> NearMatch | None:
-        """Add that an attribute has another value than in the pattern, or than its variable already has."""
+        """Add that an attribute differs from the pattern, or from the value that its variable is bound to."""
         said = f"{op.label} has {f'no {name}' if have is None else f'{name}={format_attribute_value(have)}'}"
         if var is not None:
             why = f"{said}, but {var.name} is {format_attribute_value(want)} already"
@@ -142,20 +144,20 @@ class NearMatch(Struct, frozen=True):
             why = f"{said}, which does not satisfy {condition_text(want)}"
             return self._add_attribute(MismatchKind.ATTRIBUTE, op, why)
         known = () if op.schema is None else (*op.schema.attributes, *(i.name for i in op.schema.inputs))
-        why = f"{said}, the pattern wants {format_attribute_value(want)}"
+        why = f"{said}; the pattern requires {format_attribute_value(want)}"
         if have is None and known and name not in known:
             why = f"{op.type} has no attribute {name} at opset {op.version}"
         return self._add_attribute(MismatchKind.ATTRIBUTE, op, why)
 
     def unnamed_attribute(self, op: Op, name: str, value: Any, default: Any) -> NearMatch | None:
-        """Add that an attribute that the pattern does not name is not at its default."""
+        """Add that an attribute that the pattern does not name differs from its default."""
         usual = "none" if default is None else f"the default {format_attribute_value(default)}"
         found = f"{op.label} has {name}={format_attribute_value(value)}"
         why = f"{found}; the pattern does not name it, so it must be {usual}"
         return self._add_attribute(MismatchKind.ATTRIBUTE, op, why)
 
     def wrong_input(self, op: Op, index: int, want: Var, value: Value | None, bound: Bindings) -> NearMatch | None:
-        """Add that an input is missing, not constant, or not the value that its variable already has."""
+        """Add that an input is missing, not constant, or not the value that its variable is bound to."""
         if value is None and not want.optional:
             why = f"{op.label} has no {ordinal(index)} input, {want.name} in the pattern"
             return self.with_failure(MismatchKind.INPUTS, op, why)
@@ -172,45 +174,45 @@ class NearMatch(Struct, frozen=True):
         return found.with_failure(MismatchKind.VARIABLE, op, why)
 
     def wrong_number(self, op: Op, index: int, want: float | None, value: Value | None) -> NearMatch | None:
-        """Add that an input is not the number of the pattern, which adds no dims, or is not omitted for None."""
+        """Add that an input is not the pattern's number, would add dims, or is present where None is required."""
         if want is None and value is not None:
-            why = f"{op.label} has a {ordinal(index)} input, {value.name}, which the pattern leaves out"
+            why = f"{op.label} has a {ordinal(index)} input, {value.name}, which the pattern does not have"
             return self.with_failure(MismatchKind.INPUTS, op, why)
         origin = f"is {value.name}" if value is not None and value.is_const else describe_origin(value, self.graph)
         why = f"the {ordinal(index)} input of {op.label} is not the number {want}, which adds no dims: it {origin}"
         return self.with_failure(MismatchKind.CONSTANT, op, why)
 
     def wrong_inputs(self, op: Op, want: VariadicVar) -> NearMatch | None:
-        """Add that inputs are not those that their variable already has."""
+        """Add that inputs are not those that their variable is bound to."""
         why = f"{want.name} is bound to other inputs than {op.label} has"
         return self.with_failure(MismatchKind.VARIABLE, op, why)
 
     def further_input(self, p: OpPattern, op: Op, index: int, value: Value) -> NearMatch | None:
-        """Add that the op has more inputs than the pattern, perhaps one that was an attribute at another opset."""
+        """Add that the op has more inputs than the pattern, for example one that is an attribute at another opset."""
         why = f"{op.label} has a {ordinal(index)} input, {value.name}; the pattern has {index or 'none'}"
         formal = input_names(op.type, op.domain, op.version)[index : index + 1]
         if former := [name for name, _ in p.attrs if name.casefold() in map(str.casefold, formal)]:
-            why += f", as {former[0]} is an attribute there; at opset {op.version} it is the input {formal[0]}"
+            why += f", where {former[0]} is an attribute; at opset {op.version} it is the input {formal[0]}"
         return self.with_failure(MismatchKind.INPUTS, op, why)
 
     def missing_root(self, op: Op, want: OpPattern) -> NearMatch | None:
-        """Add that no op is the further root of a pattern."""
+        """Add that no op matches a further root of the pattern."""
         why = f"no other op that reads a value of the match is {join_alternatives(want.types)} as in the pattern"
         return self.with_failure(MismatchKind.OPERATOR, op, why, pattern_size(want))
 
     def swapped_inputs(self, op: Op) -> NearMatch | None:
-        """Add that the two inputs are the other way round, if they are of one type and easily mistaken."""
+        """Add that the two inputs are swapped, if they have one type and are easily confused."""
         formal = op.schema.inputs if op.schema is not None else ()
         if len(formal) != 2 or formal[0].type_str != formal[1].type_str:
             return None
-        why = f"{op.label} has its two inputs the other way round"
+        why = f"{op.label} has its two inputs swapped"
         return self.with_failure(MismatchKind.ORDER, op, why, SWAPPED_INPUTS_COST)
 
 
 def closest_match(pattern: OpPattern, op: Op) -> NearMatch:
-    """The partial match with the least cost, the first of several; one without failures is a match.
+    """The partial match with the lowest cost, the first of several; without failures, it is a match.
 
-    A missing operator comes first among its failures, as others may follow from it.
+    A missing operator comes first among its failures, because others may follow from it.
     """
     found = start = NearMatch(op.graph)
     for _, covered, way in match_op(pattern, op, start):

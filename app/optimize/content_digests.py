@@ -1,4 +1,4 @@
-"""Digests of contents: of data, files and models."""
+"""Digests of data, files and models."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ DIGEST_BYTES = 16
 
 
 def content_digest(data: Any) -> str:
-    """A digest of data of JSON types and others that have a text."""
+    """A digest of JSON data; other objects are converted to strings."""
     return blake2b(json_text(data, indent=None, default=str).encode(), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def regular_file_digest(path: Path) -> str:
-    """A digest of the content of a file; "" for none, and for one that is not regular."""
+    """A digest of a file's content; "" if it does not exist or is not a regular file."""
     with suppress(OSError), os.fdopen(open_descriptor(path), "rb") as file:
         return file_digest(file, lambda: blake2b(digest_size=DIGEST_BYTES)).hexdigest()
     return ""
 
 
 def file_content_digest(path: Path) -> str:
-    """A digest of the content of a file, or of the names and contents of the files in a folder; "" for none."""
+    """A digest of a file's content, or of the names and contents of the files in a folder; "" if it does not exist."""
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.is_file())
         return content_digest([(p.relative_to(path).as_posix(), regular_file_digest(p)) for p in files])
@@ -35,7 +35,7 @@ def file_content_digest(path: Path) -> str:
 
 
 def model_digest(path: Path) -> str:
-    """A digest of the contents of a model and of its external data. Raises ModelError if it cannot be loaded."""
+    """A digest of the contents of a model and its external data. Raises ModelError if it cannot be loaded."""
     from ...core.io.files import ModelFile, load  # noqa: PLC0415 - imports onnx
 
     file = ModelFile(path)

@@ -1,4 +1,4 @@
-"""The document of a run: sizes, verdict, rewrites, graphs, all that was left out, and hints."""
+"""The document of a run: sizes, verdict, rewrites, graphs, skipped changes, and hints."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:  # imports the layout of graphs
 MAX_HINTS = 3
 MAX_NAMED_RULES = 5
 MAX_REASONS = 30
-"""Reasons for declines that are shown; JSON has all."""
+"""Maximum number of decline reasons to show; JSON has all."""
 MAX_BARS = 16
-"""Types in the chart of ops; the table has all."""
-MAX_PLANNED = 20  # changes of a dry run
+"""Maximum number of types in the chart of ops; the table has all."""
+MAX_PLANNED = 20  # changes in a dry run
 
 
 def describe(
@@ -59,10 +59,10 @@ def describe(
     in_notebook: bool = False,
     visualization: Visualization | None = None,
 ) -> Document:
-    """The document of a run; `end` says where the result was written, and a plan lists `limit` changes.
+    """Describe a run; `end` says where the result was written, and a plan lists `limit` changes.
 
-    `is_check`: changes count as errors. In a notebook, the model has the name of its file without folders, and options
-    are keywords of `optimize`.
+    `is_check`: changes count as errors. In a notebook, the model is named without folders, and options are written as
+    keywords of `optimize`.
     """
     verdict, would_change = report.verification, is_check and report.has_changes
     details = [] if verdict is None else [f"compared with {verdict.backend} without optimizations"]
@@ -115,7 +115,7 @@ NONSTANDARD = "not in the ONNX standard, so other runtimes may not run it"
 
 
 def run_sections(report: Report, visualization: Visualization | None) -> list[Section]:
-    """The sections of a run on the page of another command."""
+    """The sections of a run, for the page of another command."""
     return [ops_section(report), *_drawn_sections(visualization), left_out_section(report)]
 
 
@@ -127,10 +127,10 @@ def _drawn_sections(visualization: Visualization | None) -> Iterator[Section]:
 
 
 def size_text(report: Report) -> str:
-    """Nodes and bytes before and after, and the opset if it is another one, in a line."""
+    """Nodes and bytes before and after, and the opset if it has changed, in one line."""
     b, a = report.before, report.after
     if not report.has_changes:
-        return f"no change to its {plural(b.nodes, 'node')}, {decimal(b.bytes)}"
+        return f"unchanged ({plural(b.nodes, 'node')}, {decimal(b.bytes)})"
     more_nodes, more_bytes = (f" ({c})" if c else "" for c in (change(b.nodes, a.nodes), change(b.bytes, a.bytes)))
     opset = f"opset {b.opset} -> {a.opset}, " if a.opset != b.opset else ""
     nodes, size = f"{b.nodes:,} -> {a.nodes:,} nodes", f"{decimal(b.bytes)} -> {decimal(a.bytes)}"
@@ -143,7 +143,7 @@ def size_line(report: Report) -> str:
 
 
 def run_tiles(report: Report) -> Iterator[Tile]:
-    """Sizes before and after, the number of rewrites, and the latency of the result where it was raced."""
+    """Yield the sizes before and after, the number of rewrites, and the latency of the result if it was raced."""
     b, a = report.before, report.after
     yield size_tile("nodes", b.nodes, a.nodes, "{:,}".format)
     yield size_tile("file", b.bytes, a.bytes)
@@ -156,32 +156,32 @@ def run_tiles(report: Report) -> Iterator[Tile]:
             yield latency_tile(race.ratio)
     lost = report.speed.lost if report.speed is not None else []
     if left_out := len(report.rejected) + len(report.unfit) + len(lost):
-        yield Tile("left out", f"{left_out:,}", note="see below", tone="bad" if report.rejected or lost else "")
+        yield Tile("skipped", f"{left_out:,}", note="see below", tone="bad" if report.rejected or lost else "")
 
 
 def left_out_lines(report: Report) -> Iterator[str]:
-    """Each pass, each change and each result that was left out."""
+    """Yield a line for each skipped pass, change and result."""
     yield from map(str, report.unfit)
     for found in report.rejected:
-        yield f"left out {found.description}{f'; shown by {found.repro}' if found.repro else ''}"
+        yield f"skipped {found.description}{f'; shown by {found.repro}' if found.repro else ''}"
     for race in report.speed.lost if report.speed is not None else ():
-        yield f"left out the result of {race.pipeline}: {race_text(race)}"
+        yield f"discarded the result of {race.pipeline}: {race_text(race)}"
 
 
 def guarantee_lines(report: Report) -> Iterator[str]:
-    """The guarantees of the rules that made the changes, with the number of changes of each."""
+    """Yield the guarantees of the rules that made the changes, with the number of changes for each."""
     if report.guarantees:
         yield f"guarantees: {', '.join(f'{n} {name}' for name, n in report.guarantees.items())}"
 
 
 def transform_lines(report: Report) -> Iterator[str]:
-    """The transforms that changed the model, with which the result was compared."""
+    """Yield the transforms that changed the model before the comparison."""
     if made := [e.name for e in report.transforms if e.changes]:
         yield f"compared with the model after {', '.join(made)}"
 
 
 def speed_lines(report: Report) -> Iterator[str]:
-    """The outcome of the race of the result that was taken."""
+    """Yield the outcome of the race of the result that was used."""
     speed = report.speed
     if speed is None:
         return
@@ -205,7 +205,7 @@ def race_text(race: PipelineRace) -> str:
 
 
 def keyword_of(option: str) -> str:
-    """The keyword of `optimize` for an option of the command, as `opset=20` for `--opset 20`."""
+    """The keyword of `optimize` for an option of the command, such as `opset=20` for `--opset 20`."""
     name, *values = shlex.split(option.removeprefix("--"))
     if name == "enable":
         return f"enable={values}"
@@ -215,7 +215,7 @@ def keyword_of(option: str) -> str:
 
 
 def ops_section(report: Report) -> Section:
-    """The ops of each type before and after, those that changed most first."""
+    """The ops of each type before and after, starting with the largest changes."""
     before, after = report.before.ops, report.after.ops
     ops = [(op, before.get(op, 0), after.get(op, 0)) for op in before.keys() | after.keys()]
     ops.sort(key=lambda o: (-abs(o[2] - o[1]), -o[1], o[0]))
@@ -231,7 +231,7 @@ def ops_section(report: Report) -> Section:
 
 
 def size_table(report: Report) -> Table:
-    """Nodes, parameters and bytes, before and after, and the opset if it is another one."""
+    """Nodes, parameters and bytes before and after, and the opset if it has changed."""
     b, a = report.before, report.after
     sizes = (
         ("nodes", b.nodes, a.nodes, str),
@@ -244,7 +244,7 @@ def size_table(report: Report) -> Table:
 
 
 def pass_table(report: Report) -> Table:
-    """The changes and the time of each pass that changed something, and the changes and guarantees of its rules."""
+    """The changes and time of each pass that changed something, and the changes and guarantees of its rules."""
     rows = list[TableRow]()
     for record in (p for p in report.passes if p.changes):
         rows.append(TableRow((record.name, str(record.changes), duration(record.seconds), "")))
@@ -258,7 +258,7 @@ def pass_table(report: Report) -> Table:
 
 
 def statistics_blocks(report: Report) -> Iterator[Block]:
-    """The counts of each pass and rule, and the reasons for which they declined."""
+    """Yield the counts of each pass and rule, and the reasons why they declined."""
     rows, reasons = list[TableRow](), list[TableRow]()
     for p in report.statistics:
         cells = (f"{p.runs:,}", "", "", f"{p.changes:,}", duration(p.seconds))
@@ -271,14 +271,14 @@ def statistics_blocks(report: Report) -> Iterator[Block]:
     reasons.sort(key=lambda row: -int(str(row.cells[1]).replace(",", "")))
     headings = ("pass or rule", "runs", "tries", "matches", "changes", "time")
     yield table("Passes and rules", headings, rows, optional=("matches",))
-    columns = ("declined by", "places", "reason", "as at")
-    yield table("Declines", columns, reasons[:MAX_REASONS], texts=("reason", "as at"), optional=("as at",))
+    columns = ("declined by", "places", "reason", "example")
+    yield table("Declines", columns, reasons[:MAX_REASONS], texts=("reason", "example"), optional=("example",))
     more = len(reasons) - MAX_REASONS
     yield Lines([f"... and {plural(more, 'other reason')} (all with --json)"] * (more > 0))
 
 
 def rewrite_table(report: Report) -> Table:
-    """The rewrites of each rule, or of a pass without rules, the most first."""
+    """The rewrites of each rule, or of a pass without rules, most frequent first."""
     counts = _changes_by_rule(report)
     title = f"{plural(sum(n for _, n in counts), 'rewrite')} by rule"
     return table(title, ("rule", "rewrites"), ((name, f"{n:,}") for name, n in counts), on=CARD)
@@ -290,7 +290,7 @@ def _changes_by_rule(report: Report) -> list[tuple[str, int]]:
 
 
 def left_out_section(report: Report) -> Section:
-    """The changes, results and passes that were left out."""
+    """The changes, results and passes that were skipped."""
     blocks = list[Block]()
     for q in report.rejected:
         facts = {
@@ -305,7 +305,7 @@ def left_out_section(report: Report) -> Section:
     blocks.append(Facts("Skipped for this model", {u.pass_name: u.reason for u in report.unfit}))
     if not (report.rejected or lost or report.unfit):
         held = ": every change agreed with the original" if report.verification is not None else ""
-        blocks.append(Lines([f"Nothing was left out{held}."]))
+        blocks.append(Lines([f"Nothing was skipped{held}."]))
     return Section("left-out", "Left out", blocks, on=PAGE)
 
 
@@ -331,7 +331,7 @@ def plan_blocks(plan: ChangePlan, limit: int) -> list[Block]:
 
 
 def _saving_text(saved: Savings) -> str:
-    """Nodes and bytes, without those that are 0."""
+    """Nodes and bytes, except those that are 0."""
     nodes = f"{'saves' if saved.nodes > 0 else 'adds'} {plural(abs(saved.nodes), 'node')}" if saved.nodes else ""
     weights = saved.weight_bytes
     size = f"{'saves' if weights > 0 else 'adds'} {decimal(abs(weights))} of weights" if weights else ""
@@ -343,27 +343,27 @@ def _bytes_text(count: int) -> str:
 
 
 def run_findings(report: Report, *, is_check: bool) -> Iterator[Finding]:
-    """The change of a check, all that was left out, a missing verification, and hints."""
+    """Yield findings: the change in a check, everything skipped, a missing verification, and hints."""
     file = report.source
     if is_check and report.has_changes:
         yield Finding(Level.ERROR, "unoptimized-model", "would change", check_text(report), file)
     for q in report.rejected:
         places = [q.place] if q.place else []
-        yield Finding(Level.WARNING, q.by, "a wrong change was left out", q.description, file, places)
+        yield Finding(Level.WARNING, q.by, "a wrong change was skipped", q.description, file, places)
     for race in report.speed.lost if report.speed is not None else ():
         message = f"{race.pipeline}: {race_text(race)}"
-        yield Finding(Level.WARNING, "slower-result", "a slower result was left out", message, file)
+        yield Finding(Level.WARNING, "slower-result", "a slower result was discarded", message, file)
     if report.verification is None:
         message = "the result was not compared with the original, as requested"
         yield Finding(Level.WARNING, "not-verified", "not verified", message, file)
     for unfit in report.unfit:
-        yield Finding(Level.NOTE, unfit.pass_name, "a pass was left out", unfit.reason, file)
+        yield Finding(Level.NOTE, unfit.pass_name, "a pass was skipped", unfit.reason, file)
     for hint in report.hints[:MAX_HINTS]:
         yield Finding(Level.NOTE, "hint", "hint", str(hint), file)
 
 
 def check_text(report: Report) -> str:
-    """The change of a check: sizes, and the transforms and rules that change most."""
+    """Describe the changes in a check: sizes, and the transforms and rules with most changes."""
     counts = [(e.name, e.changes) for e in report.transforms if e.changes] + _changes_by_rule(report)
     counts.sort(key=lambda item: -item[1])
     rules = [f"{name} ({count})" for name, count in counts[:MAX_NAMED_RULES]]

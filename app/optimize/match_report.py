@@ -1,4 +1,4 @@
-"""The ops of a graph at which a rule fires, and its failures at the others."""
+"""The ops of a graph at which a rule fires, and the reasons why it does not fire at others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ...core.run.pipeline_run import NO_PROGRESS_TIMEOUT
 from ..report.descriptions import describe_binding, join_alternatives
 from .closest_match import MismatchKind, PatternMismatch, closest_match, pattern_size
 
-MAX_REASONS = 4  # reasons of one kind at one op
+MAX_REASONS = 4  # of one kind, at one op
 
 
 POST_MATCH_KINDS = frozenset(
@@ -38,7 +38,7 @@ POST_MATCH_KINDS = frozenset(
 
 
 class MatchDiagnosis(Struct, frozen=True):
-    """A rule at `root`: `matched` of the `size` operators of its pattern fit, and it fires without `failures`."""
+    """A rule at `root`: `matched` of its pattern's `size` operators match, and it fires if there are no `failures`."""
 
     rule: str
     root: str
@@ -50,20 +50,20 @@ class MatchDiagnosis(Struct, frozen=True):
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """A lower rank for a nearer miss: first entire matches, then the least missing, then the fewest failures."""
+        """Orders reports: complete matches first, then by missing operators, then by number of failures."""
         whole = all(m.kind in POST_MATCH_KINDS for m in self.failures)
         return (0 if whole else 1, self.size - self.matched, len(self.failures))
 
 
 def diagnose_match(r: Rule, op: Op, *, exact_only: bool = False) -> MatchDiagnosis:
-    """Match and try a rule at `op` as a run would, and give the reasons if it does not fire; the graph is unchanged.
+    """Try a rule at `op` as a run would, and report why it does not fire; the graph is unchanged.
 
     Raises ModelError for weights that cannot be read.
     """
     matched, size = 1, pattern_size(r.patterns[0])
     try:
         matched, size, failures = _match_outcome(r, op)
-    except MatchFailure as why:  # while it was matched
+    except MatchFailure as why:  # raised while matching
         failures = (PatternMismatch(MismatchKind.DECLINED, op.label, str(why)),)
     if not failures and exact_only and not r.is_exact_at(op):
         why = f"--exact does not allow it: its contract is {r.contract_at(op).kind}"
@@ -74,7 +74,7 @@ def diagnose_match(r: Rule, op: Op, *, exact_only: bool = False) -> MatchDiagnos
 
 
 def _match_outcome(r: Rule, op: Op) -> tuple[int, int, tuple[PatternMismatch, ...]]:
-    """The number of operators of the closest pattern that fit, of how many, and the failures of the rule."""
+    """The number of operators of the closest pattern that match, the pattern's size, and the failures of the rule."""
     matches = ((p, found) for p in r.patterns for found in match_op(p, op))
     pattern, whole = next(matches, (None, None))
     if pattern is None or whole is None:
@@ -89,13 +89,13 @@ def _match_outcome(r: Rule, op: Op) -> tuple[int, int, tuple[PatternMismatch, ..
         if failure is None:
             return matched, size, ()
         failures.setdefault(failure.reason, failure)
-        if failure.kind == MismatchKind.RAISED:  # that ends a run of the pass
+        if failure.kind == MismatchKind.RAISED:  # this ends a run of the pass
             break
     return matched, size, tuple(failures.values())[:MAX_REASONS] or tuple(_external_uses(op.graph, whole))
 
 
 def _rewrite_failure(r: Rule, match: Match) -> PatternMismatch | None:
-    """The failure of the rule at a match; None if it rewrites it."""
+    """The failure of the rule at a match; None if it rewrites the match."""
     try:
         try_build(r, match)
     except MatchFailure as why:
@@ -108,7 +108,7 @@ def _rewrite_failure(r: Rule, match: Match) -> PatternMismatch | None:
 
 
 def _named_bindings(match: Match, reason: str) -> dict[str, str]:
-    """The values of the variables that a reason names, by their names in the pattern or the model; else of all but ops.
+    """Describe the variables that a reason names, by their names in the pattern or the model; if none, all except ops.
 
     A value named as in the model is described with that name.
     """
@@ -120,12 +120,12 @@ def _named_bindings(match: Match, reason: str) -> dict[str, str]:
 
 
 def _mentions(name: str, reason: str) -> bool:
-    """Whether a reason contains a name, and not only as a part of a longer one."""
+    """Whether a reason contains a name as a whole word."""
     return bool(name) and re.search(rf"(?<![\w/.:]){re.escape(name)}(?![\w/:])", reason) is not None
 
 
 def _external_uses(graph: Graph, whole: PartialMatch) -> Iterator[PatternMismatch]:
-    """The uses of inner values outside the match, see `Rule.matches`."""
+    """Yield the uses of inner values outside the match; see `Rule.matches`."""
     bound, ops, _ = whole
     given = bound_values(bound)
     roots = bound.get(ROOTS, ops[:1])
@@ -153,9 +153,9 @@ RootFilter = Callable[[Op], bool]
 
 
 class MatchReport(Struct, frozen=True):
-    """The ops at which a rule could start: their number `roots`, its `matches`, and the nearest of the others.
+    """The ops at which a rule could start: their number `roots`, the `matches`, and the nearest misses.
 
-    `miss_counts` counts the others by their first failure. `remark` is the reason for which there are no roots.
+    `miss_counts` counts the misses by their first failure. `remark` says why there are no roots.
     """
 
     roots: int
@@ -174,9 +174,10 @@ def report_matches(
     exact_only: bool = False,
     no_progress_timeout: float = NO_PROGRESS_TIMEOUT,
 ) -> MatchReport:
-    """Diagnose a rule at each op that it could start at, bodies included, if `is_selected`.
+    """Diagnose a rule at each op at which it could start, including bodies, if `is_selected`.
 
-    O(ops of the root's types). A command ends if it does not return at one for `no_progress_timeout` seconds.
+    O(ops with the root's types). Ends the command if the rule does not return at one op for `no_progress_timeout`
+    seconds.
     """
     found: list[MatchDiagnosis] = []
     ops = (op for g in graph.with_subgraphs() for op in sorted(g.ops(*r.root_types), key=attrgetter("order_key")))
@@ -202,7 +203,7 @@ def report_matches(
 
 
 def _no_roots_reason(r: Rule, graph: Graph, is_selected: RootFilter | None) -> str:
-    """An operator of the pattern that does not exist at this opset, or that no op has the type of the root."""
+    """Name an operator of the pattern that does not exist at this opset, or the root types that no op has."""
     missing = [_missing_operator(pattern, graph) for pattern in r.patterns]
     if all(missing):
         return missing[0]
@@ -210,12 +211,12 @@ def _no_roots_reason(r: Rule, graph: Graph, is_selected: RootFilter | None) -> s
 
 
 def _missing_operator(pattern: OpPattern, graph: Graph) -> str:
-    """The reason why a pattern cannot match at the opset of a graph; empty if it can."""
+    """Why a pattern cannot match at the opset of a graph; "" if it can."""
     for p in pattern.walk():
         version = graph.opsets.get(p.domain, 0)
         if p.domain or any(op_schemas.schema(t, p.domain, version) is not None for t in p.types):
             continue
         since = min(op_schemas.since_versions(p.domain)[t] for t in p.types)
-        later = f"; it came with opset {since}" if since > version else ""
+        later = f"; it was added in opset {since}" if since > version else ""
         return f"{join_alternatives(p.types)} does not exist at opset {version}{later}"
     return ""

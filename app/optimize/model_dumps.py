@@ -1,4 +1,4 @@
-"""Files with the model after runs of passes."""
+"""Dumps of the model after runs of passes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ...core.support.printable_text import file_name
 from ...core.support.suggestions import did_you_mean
 
 ALL, CHANGED = "all", "changed"
-MAX_ELEMENTS = 16  # of a tensor that the text has whole; the other file has all
+MAX_ELEMENTS = 16  # of a tensor that the text contains completely; the .onnx file contains all
 LOG = logging.getLogger(__name__)
 
 
 class ModelDumps(Instrumentation):
-    """Writes the model after runs of the passes `names` to a new or empty `folder`, numbered in the order of the run.
+    """Writes the model after runs of the passes `names` to a new or empty `folder`, numbered in execution order.
 
     Numbers count the runs of all passes and groups. Each model is written twice: as an .onnx file, and as text without
     the elements of larger tensors. The files of an earlier repetition are removed.
@@ -41,9 +41,9 @@ class ModelDumps(Instrumentation):
 
     @classmethod
     def of(cls, names: Sequence[str], folder: Path | None, pipeline: Pass) -> list[ModelDumps]:
-        """The dumps for the options of a run with a pipeline, if there are any.
+        """The dumps for the options of a run with a pipeline, if any.
 
-        Raises UsageError, UnknownNameError, and ModelError for a folder that cannot be used.
+        Raises UsageError, UnknownNameError, and ModelError for an unusable folder.
         """
         if folder is None and not names:
             return []
@@ -72,7 +72,7 @@ class ModelDumps(Instrumentation):
         self._written.clear()
 
     def after(self, p: Pass, graph: Graph, changes: int) -> None:  # noqa: ARG002 - of the base class
-        """Write the model, if it is wanted after this run."""
+        """Write the model, if it is requested after this run."""
         self._number += 1
         is_single = not isinstance(p, Pipeline | Fixpoint)
         is_wanted = is_single and (ALL in self.names or (CHANGED in self.names and changes > 0))
@@ -91,7 +91,7 @@ class ModelDumps(Instrumentation):
                 short = serialize(model, partial(short_chunks, max_elements=MAX_ELEMENTS)).to_proto()
             self._written.append(text_path)
             text_path.write_text(f"{model_text(short, MAX_ELEMENTS)}\n", encoding="utf-8", errors="backslashreplace")
-        except GraphError as e:  # which the run finds by itself
+        except GraphError as e:  # the run also raises this error
             LOG.warning("warning: no model after %s: %s", stem.name, e)
             path.unlink(missing_ok=True)
         except OSError as e:

@@ -1,4 +1,4 @@
-"""`optimize`: a model is rewritten, verified against the original, and written."""
+"""`optimize`: rewriting, verification and writing of a model."""
 
 from __future__ import annotations
 
@@ -73,16 +73,16 @@ class Result:
 
     @property
     def digest(self) -> str:
-        """A digest of the optimized model, which is the same on each machine."""
+        """A digest of the optimized model, which is the same on every machine."""
         return self._exported.digest
 
     @cached_property
     def model(self) -> onnx.ModelProto:
-        """The optimized model, with all its weights."""
+        """The optimized model with all its weights."""
         return self._exported.serialized.to_proto()
 
     def save(self, path: str | Path) -> None:
-        """Write the model to `path`, whole or not at all; with external data if the original has some.
+        """Write the model to `path` atomically, with external data if the original has external data.
 
         Raises ModelError if `path` cannot be written or is a file of the original.
         """
@@ -94,18 +94,18 @@ class Result:
             publication.publish()
 
     def write(self, file: BinaryIO) -> None:
-        """Write the model to an open file as one message, with all its weights. Raises ModelError beyond 2 GB."""
+        """Write the model to an open file as one message, including its weights. Raises ModelError over 2 GB."""
         file.writelines(chunk_bytes(chunk) for chunk in self._exported.serialized.chunks())
 
     def __repr__(self) -> str:
-        """The sizes and the verdict, in a line."""
+        """The sizes and the verdict, in one line."""
         from ..report.verdict_text import verdict_line  # noqa: PLC0415 - seldom needed
         from .document import size_line  # noqa: PLC0415 - seldom needed
 
         return printable(f"<Result {size_line(self.report)}; {verdict_line(self.report.verification)}>")
 
     def _repr_html_(self) -> str:
-        """The card that a notebook shows."""
+        """The card shown in a notebook."""
         from ..report.notebook import card_html  # noqa: PLC0415 - seldom needed
         from .document import describe  # noqa: PLC0415 - seldom needed
 
@@ -115,57 +115,84 @@ class Result:
 def optimize_model(model: ModelLike, options: RunOptions) -> Result:
     """Rewrite a model, and verify with onnxruntime that its outputs stay the same.
 
-    What is run: `pipeline` has the names of pipelines and passes, such as `basic,my-pass{n=3}`, or is a Pass. `plugin`:
-    Python files, Plugins, passes or rules to add to it. `enable`: passes to add, or to set options of. `only` and
-    `skip`: passes and rules by name. `exact` runs only rules that keep every bit. `target`: the engine that the result
-    is for, by name or as a Target; ops that it does not support are replaced by ops that it supports, and rewrites add
-    no others. `stop_after`: the number of changes after which the run ends; see `Result.report.stop`.
+    Selection:
+        pipeline: names of pipelines and passes, such as `basic,my-pass{n=3}`, or a Pass.
+        plugin: Python files, Plugins, passes or rules to add.
+        enable: passes to add to the pipeline, or to set options of.
+        only, skip: names of the only passes and rules to run, and of those to skip.
+        exact: run only rules that keep every bit.
+        target: the engine that the result is for, by name or as a Target. Ops that it does not support are replaced by
+            supported ones, and rewrites do not introduce unsupported ones.
+        stop_after: the number of changes after which the run ends; see `Result.report.stop`.
 
-    The model: `opset` is the opset to which it is converted before all other passes; nothing raises it further. `shape`
-    of inputs (by name) and sizes of symbols (`dim`) specialize it: the declared shapes become those numbers. `batch`
-    changes a fixed batch size to another number, or to a symbol of that name, if the result for each row does not
-    depend on the other rows; that is verified, too. `outputs`: values of the main graph that become its outputs; ops
-    that they do not need are removed. `drop_unused_inputs` removes inputs that no op reads. `freeze_initializers` turns
-    initializers that are also inputs, which a caller may override, into constants; by default, only if nearly all
-    initializers are inputs; False keeps all of them. Verification compares with the model after these changes.
+    Model, changed before verification compares it with the result:
+        opset: convert the model to this opset first; nothing raises the opset further.
+        shape, dim: shapes of inputs by name, and sizes of symbols. The declared shapes become these numbers.
+        batch: change a fixed batch size to this number, or to a symbol of this name, if the result for each row does
+    not
+            depend on the other rows; this is also verified.
+        outputs: values of the main graph that become its outputs. Ops that these do not need are removed.
+        drop_unused_inputs: remove inputs that no op reads.
+        freeze_initializers: turn initializers that are also inputs, which a caller may override, into constants. By
+            default, only if nearly all initializers are inputs; False keeps all of them.
 
-    Verification: `inputs` are arrays by input name, or by the names of samples and inputs, such as `s0/x`; an .npz file
-    of them; a folder of ONNX test data or .npz files; `file.py:function` or any iterable of samples; a
-    CalibrationDataReader of onnxruntime; or a list of these. Without them, inputs are generated from `seed`. `verify`:
-    False, or an effort: "quick", "default" or "thorough". `memory`: the limit in bytes of the process that runs the
-    models. `time_limit`: the limit in seconds of the whole run. A wrong change is found, left out and listed in
-    `Result.report.rejected`; with `strict`, it ends the run. With `prove`, the changed regions that are small enough
-    are also proved, on their real weights: `Result.report.proofs` has the numbers.
+    Verification:
+        inputs: arrays by input name, or by the names of samples and inputs, such as `s0/x`; an .npz file of them; a
+    folder
+            of ONNX test data or .npz files; `file.py:function` or any iterable of samples; a CalibrationDataReader of
+            onnxruntime; or a list of these. Without them, inputs are generated from `seed`.
+        verify: False, or an effort: "quick", "default" or "thorough".
+        memory: the memory limit in bytes of the process that runs the models.
+        time_limit: the limit in seconds of the whole run.
+        strict: raise an error for a wrong change. By default, it is skipped and listed in `Result.report.rejected`.
+        prove: also prove the changed regions that are small enough, with their real weights; see
+    `Result.report.proofs`.
 
-    Speed: with `check_speed`, the verified result is timed against the original, both loaded by onnxruntime with its
-    defaults and `threads` (0: one per core), with calls of `min_time` seconds each, on `inputs` or generated ones. If
-    it is slower, beyond the 95 % interval of the ratio, the result of the pipeline's fallback is used, if it has one,
-    otherwise the original: `Result.report.speed` has the ratios, `Result.report.pipeline` the pipeline that was used.
+    Speed:
+        check_speed: time the verified result against the original, both loaded by onnxruntime with its defaults and
+            `threads` (0: one per core), for `min_time` seconds each. If the result is slower, beyond the 95 % interval
+    of
+            the ratio, use the result of the pipeline's fallback if it has one, otherwise the original.
+            `Result.report.speed` has the ratios, and `Result.report.pipeline` the pipeline that was used.
 
-    Output: `output` is the place of the verified model; `in_place` writes it over `model`, a path, and its external
-    data if anything changes. `external_data`: "auto" stores weights in a separate file as in the original, and beyond
-    2 GB; "always" and "never"; or the size in bytes from which a tensor is stored there. `value_info`: the types and
-    shapes of intermediate values in the result: "keep" those of the model, "write" all that are known, or "strip" them,
-    because onnxruntime infers them itself, and where they are declared fuses ops that are faster separately; None
-    strips them unless the pipeline is empty.
+    Output:
+        output: the path of the verified model.
+        in_place: if anything changes, overwrite `model`, a path, and its external data.
+        external_data: "auto" stores weights in a separate file if the original does, and over 2 GB; "always"; "never";
+    or
+            the size in bytes from which a tensor is stored there.
+        value_info: types and shapes of intermediate values in the result: "keep" those of the model, "write" all known
+            ones, or "strip" them. onnxruntime infers them itself and, if they are declared, performs fusions that are
+            slower; None therefore strips them unless the pipeline is empty.
 
-    Reports: `json`: the report, and `map`: what became of each name, both as JSON; `html`: a page of HTML. `repro`: a
-    folder for small models that show each change that was left out. `dry_run` adds a plan of the changes with their
-    savings, as `Result.report.plan`; `visualize` adds pictures of each change and of the model before and after, as
-    `Result.visualization`; `statistics` the tries, matches, changes and declines of each rule, as
-    `Result.report.statistics`. `dump_after`: the model after each run of these passes, of "all", or of those that
-    "changed" it, is written to the new folder `dump_to`. `instrumentation`: objects whose hooks are called around
-    passes and rules. `reproducer`: a file with everything that `replay` needs to repeat the run, even if the run fails.
-    `progress` is called with each phase, and some ten times a second with its progress, such as "verifying: input set 3
-    of 7"; True shows it on a terminal or in a notebook, None only in a notebook, False nowhere.
+    Reports:
+        json, html: paths for the report as JSON and as a page.
+        map: a path for JSON that says what became of each name.
+        repro: a folder for small models that show each skipped change.
+        dry_run: add a plan of the changes with their savings, `Result.report.plan`.
+        visualize: add pictures of each change and of the model before and after, `Result.visualization`.
+        statistics: add the tries, matches, changes and declines of each rule, `Result.report.statistics`.
+        dump_after, dump_to: write the model after each run of these passes, of "all", or of those that "changed" it, to
+    a
+            new folder.
+        instrumentation: objects whose hooks are called around passes and rules.
+        reproducer: a path for a file with everything that `replay` needs to repeat the run, even if the run fails.
+        progress: a function that is called with each phase, and about ten times a second with its progress, such as
+            "verifying: input set 3 of 7". True shows it on a terminal or in a notebook, None only in a notebook.
 
-    A pass of a plugin that does not support the model's opset is left out, see `Result.report.unfit`.
+    A pass of a plugin that does not support the model's opset is skipped; see `Result.report.unfit`.
 
-    Raises ModelError for an unusable model or input, or an op that cannot be converted to `opset`; UsageError for an
-    unusable pipeline or option; PluginError; VerificationError if a change is wrong and `strict`, or the conversion to
-    `opset` is wrong (nothing is written); UnverifiableError if the original fails on all inputs, or onnxruntime cannot
-    run the model at `opset`, unless `verify` is False; TimeLimitError at the time limit, before anything is written;
-    TargetError, with the list of ops, if the `target` does not support the result: nothing is written then.
+    Raises:
+        ModelError: the model or an input is unusable, or an op cannot be converted to `opset`.
+        UsageError: the pipeline or an option is unusable.
+        PluginError: a plugin fails.
+        VerificationError: a change is wrong and `strict` is set, or the conversion to `opset` is wrong.
+        UnverifiableError: the original fails on all inputs, or onnxruntime cannot run the model at `opset`, unless
+            `verify` is False.
+        TimeLimitError: the time limit was reached.
+        TargetError: the `target` does not support the result; it has the list of ops.
+
+    If an error is raised, no model is written.
 
     Examples:
         >>> result = optimize(model)
@@ -174,7 +201,7 @@ def optimize_model(model: ModelLike, options: RunOptions) -> Result:
         >>> result.report.before.nodes, result.report.after.nodes
         (3, 2)
     """
-    no_race = "--check-speed may keep the original, which the target may not support: leave out one of them"
+    no_race = "--check-speed may keep the original, which the target may not support: give only one of them"
     require(not (options.target and options.check_speed), no_race)
     is_fused = options.output is not None and Path(options.output).suffix == SUFFIX
     require(
@@ -227,7 +254,7 @@ def optimize_model(model: ModelLike, options: RunOptions) -> Result:
 
 
 def _recorded(model: ModelLike, options: RunOptions) -> AbstractContextManager[RunRecord | None]:
-    """The record of a run for its reproducer."""
+    """Record a run for its reproducer, if requested."""
     from .reproducer import recorded_run  # noqa: PLC0415 - seldom needed
 
     return recorded_run(model, options)
@@ -271,7 +298,7 @@ def _report(
 
         report.target = Legalize(setup.choice.target).fit(model.graph)
         report.target.require()
-        report.missing_operators = []  # of opsets that the target may not read
+        report.missing_operators = []  # the hint is about opsets that the target may not support
     report.hints = run_hints(setup.choice.others, model, report)
     return report
 
@@ -288,7 +315,7 @@ def _proof_counts(setup: RunSetup, run: PipelineRun, outcome: RunOutcome) -> Pro
 
 
 def _speed_races(setup: RunSetup) -> SpeedRaces | None:
-    """The races of results against the original, if they are wanted."""
+    """The races of results against the original, if requested."""
     if not setup.options.check_speed:
         return None
     from .speed_check import SpeedRaces  # noqa: PLC0415 - seldom needed
@@ -297,7 +324,7 @@ def _speed_races(setup: RunSetup) -> SpeedRaces | None:
 
 
 def run_visualization(setup: RunSetup, run: PipelineRun, outcome: RunOutcome) -> Visualization | None:
-    """The drawings of an accepted run, None without an observer. Raises the observer's failure."""
+    """The drawings of an accepted run; None without an observer. Re-raises the observer's failure."""
     observer, change_log = outcome.result.observer, outcome.result.change_log
     if observer is None:
         return None
@@ -331,13 +358,13 @@ def convert_opset(
     json: str | Path | None = None,
     progress: Progress = None,
 ) -> Result:
-    """Convert a model to another opset, higher or lower, and change nothing else.
+    """Convert a model to a higher or lower opset, without any other change.
 
-    The result is verified in onnxruntime unless `verify` is False. The parameters are as for `optimize`; local
-    functions are inlined only without `keep_functions`, which makes the types of their values known.
+    The result is verified in onnxruntime unless `verify` is False. Parameters mean the same as for `optimize`. Without
+    `keep_functions`, local functions are inlined, so that the types of their values are known.
 
-    Raises ModelError for an unusable model or input, or an op that cannot be converted, UsageError for an opset that
-    the installed onnx does not know, VerificationError for a wrong conversion, UnverifiableError if onnxruntime cannot
+    Raises ModelError for an unusable model or input or an op that cannot be converted, UsageError for an opset that the
+    installed onnx does not know, VerificationError for a wrong conversion, and UnverifiableError if onnxruntime cannot
     run the model at that opset, or on any input.
 
     Examples:

@@ -1,4 +1,4 @@
-"""Proofs of the regions in which two models differ, within limits of time."""
+"""Proofs of the regions in which two models differ, within a time limit."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from ...core.run.pipeline_run import PipelineRun
 from ..registry.resolved_pipeline import resolve_pipeline
 
 FIELD_SECONDS = 2.0
-"""The time of proofs by the field where verification took less."""
+"""The time in seconds for proofs by the finite field, if verification took less."""
 REGION_SECONDS, LEAST_REGION_SECONDS, ELEMENT_SECONDS = 10.0, 1.0, 1.0
-"""Limits of z3 on one region, most and least, and on one element."""
+"""Time limits of z3, in seconds: the most and least for a region, and for an element."""
 PIPELINES = ("basic", "ort")
-"""The pipelines that may have folded the weights of a model that is verified."""
+"""The pipelines that may have folded the weights of a verified model."""
 
 
 class ProvedModels(Struct, frozen=True):
     """An original, loaded and as a file, its rewritten form, and the rewrites that may have made it.
 
-    The loaded `model` is rewritten in turn.
+    The loaded `model` is rewritten when it is used.
     """
 
     model: Model
@@ -44,15 +44,15 @@ class ProvedModels(Struct, frozen=True):
     def regions(self) -> Regions:
         """The regions in which the models differ."""
         first, second = split_model(self.original), split_model(self.rewritten)
-        loaded = [self.model, *(None for _ in self.rewrites[1:])]  # with the types that are inferred by then
+        loaded = [self.model, *(None for _ in self.rewrites[1:])]  # reuses the types that were inferred
         repeated = [partial(repeated_weights, m, model) for m, model in zip(self.rewrites, loaded, strict=False)]
         return Regions.of(RewrittenModel(first, second, self.model.graph), repeated)
 
 
 def proofs_of(models: ProvedModels, seconds: float, *, exact: bool = False) -> RegionProofs:
-    """The proofs of the regions in which two models differ, in about the `seconds` that verification took.
+    """Prove the regions in which two models differ, in about the `seconds` that verification took.
 
-    z3 is tried where there is time for a region.
+    z3 is tried if there is time for a region.
     """
     of_region = min(REGION_SECONDS, seconds / 2)
     limits = ProofSeconds(max(seconds, FIELD_SECONDS), seconds - of_region)
@@ -63,14 +63,14 @@ def proofs_of(models: ProvedModels, seconds: float, *, exact: bool = False) -> R
 
 
 def changing_run(run: PipelineRun, change_log: ChangeLog) -> PipelineRun:
-    """The run without the passes and rules that changed nothing; those left change the same."""
+    """The run without passes and rules that changed nothing; it makes the same changes."""
     known = selectable_names(run.pipeline)
     names = {by if by in known else name for name, counts in change_log.counts.items() for by in counts}
     return replace(run, pipeline=select(run.pipeline, names & known) if names else Pipeline("none", ()))
 
 
 def repeated_weights(run: PipelineRun, loaded: Model | None) -> Mapping[str, TracedArray]:
-    """The weights that a repeated rewrite computes of others, which rewrites `loaded` if given; none if it fails."""
+    """The weights that a repeated rewrite computes from others; it rewrites `loaded` if given. Empty if it fails."""
     model = run.load() if loaded is None else loaded
     trace_constants(model.graph)
     try:
@@ -81,5 +81,5 @@ def repeated_weights(run: PipelineRun, loaded: Model | None) -> Mapping[str, Tra
 
 
 def built_in_rewrites(load: Callable[[], Model], opsets: Mapping[str, int]) -> list[PipelineRun]:
-    """The built-in pipelines on a model."""
+    """Runs of the built-in pipelines on a model."""
     return [PipelineRun(load, resolve_pipeline(p).for_opsets(opsets)[0]) for p in PIPELINES]

@@ -1,4 +1,4 @@
-"""Folders with minimal models that reproduce the changes left out of a run, for the authors of their rules."""
+"""Folders with minimal models that reproduce skipped changes, for the authors of rules."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ from ...core.verify.verification_spec import VerificationSpec
 
 COMPARISON_FAILURES = frozenset({FailureKind.WRONG, FailureKind.REFUSED})
 LOG = logging.getLogger(__name__)
-NEIGHBOURHOOD_RADII = (0, 1, 2, 4, 8)  # around the op where a rule raises, tried in turn
+NEIGHBOURHOOD_RADII = (0, 1, 2, 4, 8)  # number of ops around the op at which a rule raises, tried in this order
 ReproFiles = dict[str, Any]
-"""By file name: a Model or ModelProto, or arrays by name."""
+"""Models, or arrays by name, by file name."""
 
 
 def changed_ops(before: Graph, after: Graph) -> tuple[list[Op], list[Op]]:
-    """The ops of two graphs that only one has, compared with their edges by name; in order. O(V + E)."""
+    """The ops that only one of two graphs has, comparing edges by name; in order. O(V + E)."""
     mine, others = ({node_bytes(op): op for op in g.sorted_ops()} for g in (before, after))
     return [op for k, op in mine.items() if k not in others], [op for k, op in others.items() if k not in mine]
 
 
 def external_inputs(ops: Collection[Op]) -> list[Value]:
-    """The values that the ops read and do not make, constants included, in order."""
+    """The values that ops read and do not produce, including constants, in order."""
     made = {v for op in ops for v in op.outputs}
     read = dict.fromkeys(v for op in ops for v in (*op.inputs, *op.captures) if v is not None)
     return [v for v in read if v not in made]
 
 
 def external_outputs(graph: Graph, ops: Collection[Op]) -> list[Value]:
-    """The values that the ops make and that other ops read or that are outputs of the graph, in order."""
+    """The values that ops produce and other ops read or the graph outputs, in order."""
     made = [v for op in ops for v in op.outputs]
     leaving = {v for v, _ in nx.edge_boundary(graph.nx, {*ops, *made})}
     return [v for v in made if graph.is_output(v) or v in leaving]
@@ -77,26 +77,26 @@ def neighbourhood(op: Op, radius: int) -> list[Op]:
 
 
 def declared_type(value: Value) -> onnx.TypeProto:
-    """The type of a value as far as it is known."""
+    """The type of a value, as far as it is known."""
     return inferred_type_proto(value) or onnx.TypeProto()
 
 
 def extract_model(
     model: Model, ops: Collection[Op], inputs: Mapping[str, onnx.TypeProto], outputs: Collection[str]
 ) -> onnx.ModelProto:
-    """A model of those ops, with inputs of the given types.
+    """Make a model of these ops, with inputs of the given types.
 
-    An output that none of the ops makes is a constant, which an Identity copies.
+    An output that none of the ops produces is a constant, copied by an Identity.
     """
     proto = export_header(model)
     del proto.metadata_props[:], proto.training_info[:]
-    proto.ir_version = max(proto.ir_version, 4)  # before, each initializer had to be an input too
+    proto.ir_version = max(proto.ir_version, 4)  # before IR 4, each initializer also had to be an input
     graph = proto.graph
     graph.name = model.graph.declared.header.name or "repro"
     graph.input.extend(onnx.ValueInfoProto(name=name, type=kind) for name, kind in inputs.items())
     made = {v.name for op in ops for v in op.outputs}
     handed_on = {name: f"{name}_constant" for name in outputs if name not in made}
-    # A Constant or an enclosing graph may hold a constant that is read, so it is found by its value.
+    # A Constant op or an enclosing graph may hold a constant, which is therefore found by its value.
     held = [(v.name, v.tensor) for v in external_inputs(ops) if v.name not in inputs]
     held += [(handed_on[v.name], tensor) for v, tensor in model.written_initializers() if v.name in handed_on]
     for name, tensor in held:
@@ -109,7 +109,7 @@ def extract_model(
 
 
 def mismatch_files(before: RewriteResult, after: RewriteResult) -> ReproFiles:
-    """Two models and inputs on which they differ: of the changed ops alone if these differ in the same way."""
+    """Two models and inputs on which they differ; only the changed ops, if these differ in the same way."""
     first, second = before.model, after.model
     mismatch = after.failure.mismatch if after.failure is not None else None
     small = _small_mismatch_files(first, second, mismatch, exact=after.exact) if mismatch is not None else None
@@ -121,21 +121,21 @@ def mismatch_files(before: RewriteResult, after: RewriteResult) -> ReproFiles:
 
 
 def _small_mismatch_files(first: Model, second: Model, mismatch: Mismatch, *, exact: bool) -> ReproFiles | None:
-    """The changed ops, if they run by themselves and differ in the same way."""
+    """The changed ops, if they run alone and differ in the same way."""
     try:
         files = _changed_subgraph_files(first, second, mismatch.input_set)
         if files is None:
             return None
         with _oracle_for(files["before.onnx"], files["inputs.npz"]) as oracle:
             failure = oracle.compare(files["after.onnx"].SerializeToString(), ComparisonOptions(exact=exact)).failure
-    except Exception:  # noqa: BLE001 - a pass may leave any graph; one that cannot be cut is shown whole
+    except Exception:  # noqa: BLE001 - a pass may leave any graph; one that cannot be cut is shown completely
         return None
     is_same = failure is not None and (failure.input_set is None) == (mismatch.input_set is None)
     return files if is_same else None
 
 
 def _changed_subgraph_files(first: Model, second: Model, input_set: InputSet | None) -> ReproFiles | None:
-    """The ops that differ, with their inputs computed from that input set; without one, with inputs as declared."""
+    """The changed ops, with inputs computed from the input set if there is one, otherwise as declared."""
     gone, made = changed_ops(first.graph, second.graph)
     outside = {v.name: v for ops in (gone, made) for v in external_inputs(ops)}
     inner = {v.name for ops in (gone, made) for op in ops for v in op.outputs}
@@ -155,7 +155,7 @@ def _changed_subgraph_files(first: Model, second: Model, input_set: InputSet | N
 
 
 def _evaluated_values(model: Model, names: Iterable[str], feeds: Mapping[str, Any]) -> dict[str, Any]:
-    """The values computed from `feeds`, as further outputs of the whole model."""
+    """Compute values from `feeds`, as additional outputs of the whole model."""
     found = {n: feeds[n] for n in names if n in feeds}
     computed = [n for n in names if n not in feeds]
     whole = split(model)
@@ -168,14 +168,14 @@ def _evaluated_values(model: Model, names: Iterable[str], feeds: Mapping[str, An
 
 
 def _oracle_for(proto: onnx.ModelProto, given: Mapping[str, Any] | None = None) -> OracleProcess:
-    """The oracle of a small model, as in a run."""
+    """An oracle for a small model, as in a run."""
     return OracleProcess(proto.SerializeToString(), VerificationSpec.of(from_onnx(proto), given or None))
 
 
 def exception_files(
     model: Model, culprit: Pass | None, place: str, kind: FailureKind, *, exact_only: bool = False
 ) -> ReproFiles:
-    """The smallest model around a value with which the pass fails as well; else the whole."""
+    """The smallest model around a value on which the pass also fails; otherwise the whole model."""
     producers = (op for g in model.graph.with_subgraphs() for op in g.ops() if any(v.name == place for v in op.outputs))
     op = next(producers, None)
     while op is not None and op.graph.owner is not None:
@@ -191,37 +191,37 @@ def exception_files(
 def _failing_subgraph(
     model: Model, ops: Sequence[Op], culprit: Pass, kind: FailureKind, *, exact_only: bool
 ) -> onnx.ModelProto | None:
-    """A model of those ops, if it runs and the pass fails on it in that way."""
+    """A model of these ops, if it runs and the pass fails on it in the same way."""
     try:
         types = {v.name: declared_type(v) for v in external_inputs(ops) if not v.is_const}
         proto = extract_model(model, ops, types, [v.name for v in external_outputs(model.graph, ops)])
         if failure_alone(lambda: from_onnx(proto), culprit, exact_only=exact_only) != kind:
             return None
         _oracle_for(proto).wait().close()
-    except Exception:  # noqa: BLE001 - a pass may leave any graph; one that cannot be cut is shown whole
+    except Exception:  # noqa: BLE001 - a pass may leave any graph; one that cannot be cut is shown completely
         return None
     return proto
 
 
 def failure_alone(load: Callable[[], Model], culprit: Pass, *, exact_only: bool = False) -> FailureKind | None:
-    """The failure of a run of this pass alone, short of verification; None if there is none."""
+    """The failure of a run of only this pass, without verification; None if it does not fail."""
     run = PipelineRun(load, culprit, exact_only)
     failure = run.replay(validates_graphs=True, tries_export=True).failure
     return failure.kind if failure is not None else None
 
 
 class CommandOptions(Struct, frozen=True):
-    """The options of a run that another needs to fail in the same way; `options` are the options of all its passes."""
+    """The options with which another run fails in the same way; `options` apply to all its passes."""
 
     options: Sequence[str] = ()
     only: Sequence[str] = ()
     skip: Sequence[str] = ()
     enable: Sequence[PassSpec] = ()
     exact_only: bool = False
-    operators: Sequence[str] = ()  # options for custom operators, which any command needs that runs the models
+    operators: Sequence[str] = ()  # options for custom operators, for all commands that run the models
 
     def arguments(self, only_pass: Pass | None) -> list[str]:
-        """The arguments for a run of nothing but `only_pass`, or without one, of all that ran here."""
+        """The arguments for a run of only `only_pass`, or of everything that ran here."""
         if only_pass is None:
             names = [*_flags("only", map(absolute_name, self.only)), *_flags("skip", map(absolute_name, self.skip))]
             return [*self.options, *names, *_flags("enable", self.enable)]
@@ -233,7 +233,7 @@ class CommandOptions(Struct, frozen=True):
 
 
 def absolute_name(name: str) -> str:
-    """The name of a pass in a run from any folder: one that holds a file has its full path."""
+    """The name of a pass for a run in any folder, with an absolute path if it contains a file."""
     return PassSpec(name).with_absolute_paths(Path()).name
 
 
@@ -242,7 +242,7 @@ def _flags(option: str, values: Iterable[str | PassSpec]) -> list[str]:
 
 
 class ReproFolder(Struct, frozen=True):
-    """A writer of a folder below `root` for each change that is left out, whole or not at all.
+    """Writes a folder below `root` for each skipped change, atomically.
 
     Its README has a command with `command_options`, and the installed `versions`.
     """
@@ -253,7 +253,7 @@ class ReproFolder(Struct, frozen=True):
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def write(self, rejected: RejectedChange, before: RewriteResult, after: RewriteResult | None) -> RejectedChange:
-        """Write the folder of one change; returns it with the folder's name, or as it is where none can be written."""
+        """Write the folder of one change; return the change with the folder's name, or unchanged if writing fails."""
         culprit = next((p for p in leaves(self.pipeline) if p.name == rejected.pass_name), None)
         kind, exact_only = rejected.failure_kind, self.command_options.exact_only
         if kind in COMPARISON_FAILURES and after is not None:
@@ -278,7 +278,7 @@ class ReproFolder(Struct, frozen=True):
         return replace(rejected, repro=str(folder))
 
     def _command(self, rejected: RejectedChange, stage: Path, culprit: Pass | None, *, exact: bool) -> str:
-        """The command that shows the failure with the files in `stage`; empty if they do not suffice."""
+        """The command that shows the failure with the files in `stage`; "" if they do not suffice."""
         before, after, inputs = (stage / name for name in ("before.onnx", "after.onnx", "inputs.npz"))
         if not before.exists():
             return ""
@@ -291,13 +291,13 @@ class ReproFolder(Struct, frozen=True):
         return " ".join(("passes bisect before.onnx", *arguments))
 
     def _fails_alone(self, path: Path, culprit: Pass, kind: FailureKind) -> bool:
-        """Whether nothing but this pass has to run: some failures take two."""
+        """Whether only this pass needs to run; some failures need two passes."""
         if kind in COMPARISON_FAILURES:
             return True
         file, exact_only = ModelFile(path), self.command_options.exact_only
         try:
             return failure_alone(lambda: load(file, inline=False), culprit, exact_only=exact_only) == kind
-        except Exception:  # noqa: BLE001 - a pass may leave a model that does not load again
+        except Exception:  # noqa: BLE001 - the model that a pass leaves may not load again
             return False
 
     def _readme(self, folder: Path, rejected: RejectedChange, command: str, unwritten: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Files with all that repeats a run: model, options, plugins, inputs, versions, and the outcome."""
+"""Files that repeat a run: model, options, plugins, inputs, versions, and the outcome."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 MODEL_FOLDER, FILES_FOLDER = "model", "files"
 PLACES = frozenset({"in_place", "dump_after"})
-"""Options that say where results go, beside those with paths."""
+"""Options that control outputs, besides those with paths."""
 SPECS = frozenset({"pipeline", "enable", "only", "skip"})
 TOML, PASSES = ".toml", "passes"
 UP = "../../"  # from a file in a folder of `FILES_FOLDER` to the root of the archive
@@ -42,8 +42,8 @@ UP = "../../"  # from a file in a folder of `FILES_FOLDER` to the root of the ar
 class Manifest(Struct, frozen=True):
     """The contents of a reproducer: the file of its `model`, and the `options` of its run with paths in the archive.
 
-    `objects` are options with objects of Python, which no file holds. `result` is the digest of the result; `failure`
-    the error that ended the run without one. `files`: the paths of files in the archive when the run was recorded.
+    `objects` are options with Python objects, which a file cannot contain. `result` is the digest of the result, and
+    `failure` the error of a run without one. `files` are the original paths of the files in the archive.
     """
 
     format: int
@@ -58,28 +58,28 @@ class Manifest(Struct, frozen=True):
 
 @dataclass(slots=True)
 class RunRecord:
-    """The outcome of a run that is recorded: the digest of its result."""
+    """The outcome of a recorded run: the digest of its result."""
 
     result: str = ""
 
 
 def failure_text(error: Exception, model: Path) -> str:
-    """An error in a line, with the name of the model alone, so that it is the same elsewhere."""
+    """An error in one line, with the model's file name only, so that it is the same elsewhere."""
     return f"{type(error).__name__}: {printable_line(str(error).replace(str(model), model.name))}"
 
 
 def run_versions() -> dict[str, str]:
-    """The versions that decide a result: of packages, Python and the machine."""
+    """The versions that determine a result: of packages, Python and the machine."""
     machine = f"{platform.system()} {platform.machine()}"
     return {**versions(), "numpy": np.__version__, "Python": platform.python_version(), "machine": machine}
 
 
 @contextmanager
 def recorded_run(model: ModelLike, options: RunOptions) -> Generator[RunRecord]:
-    """Write the reproducer of the run in the block, also if it fails; the block gives the record its result.
+    """Write the reproducer of the run in the block, even if it fails; the block stores its result in the record.
 
-    Files are taken as they are before the run. Raises ModelError if it cannot be written, or would replace another file
-    of the run, and UsageError for a model in memory of more than 2 GB.
+    Files are saved as they are before the run. Raises ModelError if the reproducer cannot be written or would replace
+    another file of the run, and UsageError for a model in memory of more than 2 GB.
     """
     record = RunRecord()
     origin = model_source(model, inline=False).origin
@@ -139,7 +139,7 @@ def _disk_errors(path: str | Path) -> Generator[None]:
 
 
 def _data_files(file: ModelFile) -> list[Path]:
-    """The files of external data of a model, as far as it can be loaded."""
+    """The files of a model's external data, as far as it can be loaded."""
     with suppress(ModelError):
         load(file, inline=False)
     return list(file.external_files)
@@ -147,7 +147,7 @@ def _data_files(file: ModelFile) -> list[Path]:
 
 @dataclass(slots=True)
 class _Contents:
-    """Files in an archive; `files` are their paths as given by their names in it, `objects` options without a file."""
+    """Files in an archive: `files` maps their names to the given paths; `objects` are options that are not files."""
 
     archive: ZipFile
     paths: dict[str, Path] = field(default_factory=dict[str, Path])  # by name in the archive
@@ -155,7 +155,7 @@ class _Contents:
     objects: list[str] = field(default_factory=list[str])
 
     def add_model(self, model: onnx.ModelProto | Path, data: list[Path]) -> str:
-        """Add a model and its external data; returns its name in the archive."""
+        """Add a model and its external data; return its name in the archive."""
         if isinstance(model, onnx.ModelProto):
             try:
                 content = model.SerializeToString()
@@ -170,7 +170,7 @@ class _Contents:
         return name
 
     def options(self, options: RunOptions) -> dict[str, Any]:
-        """The options that differ from their defaults, with files in the archive in place of those that they name."""
+        """The options that differ from their defaults, with paths replaced by those in the archive."""
         found = dict[str, Any]()
         known, local = options_of(RunOptions), _local_pipelines()
         for name, value in options.chosen.items():
@@ -184,29 +184,29 @@ class _Contents:
                 self.objects.append(f"{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
             elif name in SPECS:
                 found[name] = _mapped(value, lambda text: self._archived_specs(text, Path(), local))
-            elif name == "target" and Path(str(value)).suffix != TOML:  # no file has this name, though one may exist
+            elif name == "target" and Path(str(value)).suffix != TOML:  # a target's name, even if such a file exists
                 found[name] = value
             else:
                 found[name] = _mapped(value, self._archived_option) if about.reads else value
         return found
 
     def _archived_option(self, text: str) -> str:
-        """A path, or a Python file and a name in it, with the file in the archive."""
+        """A path, or a Python file and a name in it, with the path in the archive."""
         return self.add(Path(text)) if Path(text).exists() else self._archived_files(text, Path())
 
     def _archived_files(self, text: str, base: Path, up: str = "") -> str:
-        """Files and names between colons, with files in the archive, seen `up` from its root, for those in `base`."""
+        """Files in `base` and names, separated by colons, with the paths in the archive prefixed by `up`."""
         parts = ((part, base / part) for part in text.split(":"))
         return ":".join(up + self.add(path) if path.suffix and path.is_file() else part for part, path in parts)
 
     def _archived_specs(self, text: str, base: Path, local: AbstractSet[str], up: str = "") -> str:
-        """Passes and pipelines with their options, with files as `_archived_files` has them.
+        """Passes and pipelines with their options, with paths as in `_archived_files`.
 
         `local` are the pipelines in the file of the current folder.
         """
         try:
             specs = parse_specs(text)
-        except UsageError:  # which the run raises, too
+        except UsageError:  # the run raises it, too
             return text
         found: list[PassSpec] = []
         for s in specs:
@@ -219,9 +219,9 @@ class _Contents:
         return ",".join(map(str, found)) if found != specs else text
 
     def _archived_pipelines(self, path: Path) -> str:
-        """The text of a TOML file, with the files that its pipelines name in the archive."""
+        """The text of a TOML file in which pipelines name the files in the archive."""
         text = path.read_text(encoding="utf-8")
-        with suppress(ValueError):  # which the run raises, too
+        with suppress(ValueError):  # the run raises it, too
             tables = read_tables(path, text)
             local = _local_pipelines() - tables.keys()
             for given in _texts_of_pipelines(tables):
@@ -231,7 +231,7 @@ class _Contents:
         return text
 
     def add(self, path: Path) -> str:
-        """Add a file or folder, once; returns its name in the archive. A module of a package is added in its folder."""
+        """Add a file or folder once; return its name in the archive. Modules of packages are added in their folders."""
         given, path = path, path.absolute()
         root = package_root(path) if path.suffix == ".py" else path.parent
         for name, known in self.paths.items():
@@ -248,7 +248,7 @@ class _Contents:
         return name
 
     def add_modules(self) -> None:
-        """Add the modules of this process beside the Python files, which these may have imported."""
+        """Add the loaded modules next to the Python files, which may import them."""
         for name, path in self.paths.items():
             if path.suffix != ".py":
                 continue
@@ -271,7 +271,7 @@ class _Contents:
 
 
 def _texts_of_pipelines(tables: Mapping[str, Any]) -> list[str]:
-    """The texts in the values of pipelines, which a table of a target has none of."""
+    """The strings in the values of pipelines; a target's table has none."""
     pipelines = [cast("dict[str, Any]", t) for t in tables.values() if isinstance(t, dict) and PASSES in t]
     values = [v for table in pipelines for v in table.values()]
     texts = [text for v in values for text in (cast("list[Any]", v) if isinstance(v, list) else [v])]
@@ -279,14 +279,14 @@ def _texts_of_pipelines(tables: Mapping[str, Any]) -> list[str]:
 
 
 def _mapped(value: Any, function: Callable[[str], str]) -> Any:
-    """A text, or the texts in a list, by a function; other values themselves."""
+    """Apply a function to a string, or to the strings in a list; other values are kept."""
     if isinstance(value, list):
         return [_mapped(inner, function) for inner in cast("list[Any]", value)]
     return function(value) if isinstance(value, str) else value
 
 
 def _is_plain(given: Any) -> bool:
-    """Whether JSON can hold the value of an option: a text, path or number, or several, in a list or by name."""
+    """Whether JSON can hold the value of an option: a string, path or number, or a list or mapping of them."""
     if isinstance(given, Mapping):
         return all(map(_is_plain, cast("Mapping[str, Any]", given).values()))
     if isinstance(given, list | tuple):

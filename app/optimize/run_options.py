@@ -78,13 +78,13 @@ class RewriteOptions(CustomOperatorOptions, DimOptions, PipelineOptions, ReportO
 
     @property
     def enabled(self) -> list[str]:
-        """The passes to add, with the conversion to `opset`."""
+        """The passes to add, including the conversion to `opset`."""
         return with_conversion(self.enable, self.opset)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CutOptions(InitializerOptions):
-    """Parts of a model to keep."""
+    """The parts of a model to keep."""
 
     outputs: Sequence[str] = model_option(
         (),
@@ -133,8 +133,8 @@ class RunOptions(
     )  # fmt: skip
     batch: int | str | None = model_option(
         None,
-        "Change the fixed batch size of a model to this number, or to a symbol of this name; the result for each row "
-        "does not depend on the other rows.",
+        "Change the fixed batch size of a model to this number, or to a symbol of this name. The result for each row "
+        "must not depend on the other rows.",
         "BATCH",
         parse=parse_batch_name,
     )
@@ -148,7 +148,7 @@ class RunOptions(
         completes=(EFFORTS,),
         off=("--no-verify", "Write without verification."),
     )
-    strict: bool = verification_option(False, "Write nothing if any change is wrong, instead of leaving it out.")
+    strict: bool = verification_option(False, "Write nothing if any change is wrong, instead of skipping it.")
     prove: bool = verification_option(False, "Also prove the changed regions that are small enough.")
     check_speed: bool = speed_option(
         False,
@@ -192,12 +192,12 @@ class RunOptions(
 
     @property
     def enabled(self) -> list[str]:
-        """The passes to add, with the conversion to `opset`; without verification, onnxruntime need not run that."""
+        """The passes to add, with the conversion to `opset`, which onnxruntime must support only for verification."""
         enable = [*self.enable, *["debloat"] * self.debloat]
         return with_conversion(enable, self.opset, "" if self.verify else ",for_onnxruntime=false")
 
     def place_of_result(self, model: Path | None) -> str | Path | None:
-        """The path for the result. Raises UsageError for two, and for a model in memory that is to be replaced."""
+        """The path of the result. Raises UsageError if there are two, or to replace a model in memory."""
         if not self.in_place:
             return self.output
         if self.output is not None:
@@ -207,7 +207,7 @@ class RunOptions(
         return model
 
     def wants(self, report: Report) -> bool:
-        """Whether to write the result: a model that is to be replaced stays as it is if nothing changed it."""
+        """Whether to write the result; a model is replaced only if something has changed it."""
         is_rewritten = report.has_changes or self.value_info is not None or self.external_data != "auto"
         return not self.in_place or is_rewritten
 
@@ -230,11 +230,11 @@ class RunOptions(
 
 
 def with_conversion(enable: Sequence[str], opset: int | None, more: str = "") -> list[str]:
-    """The passes to add, with the conversion to `opset`, if any, and `more` options of it. Raises UsageError for 0."""
+    """The passes to add, with the conversion to `opset`, if any, and `more` options for it. Raises UsageError for 0."""
     if opset is None:
         return list(enable)
     if opset == 0:
-        raise UsageError("0 is not an opset")
+        raise UsageError("opset 0 does not exist")
     return [*enable, f"convert-opset{{to={opset}{more}}}"]
 
 

@@ -1,4 +1,4 @@
-"""The model, pipeline and files of a run, as its options name them."""
+"""The model, pipeline and files of a run, according to its options."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ if TYPE_CHECKING:
     from .speed_check import SpeedRaces
 
 EXTERNAL_DATA = {"auto": None, "always": True, "never": False}
-LARGE_BYTES = 200_000_000  # of a model of which it is reported how much is written
+LARGE_BYTES = 200_000_000  # models from this size on report how much was written
 
 
 class RunSetup(Struct, frozen=True):
-    """A run before it begins: `original` is loaded, with the requested `transforms`, and is rewritten by the run.
+    """A run before it starts: `original` is loaded with the requested `transforms`, and will be rewritten.
 
-    `options` have the inputs as they were read. `before`: the size of the file; `size_before`: of the original, for a
-    plan. `spec`: how to verify, None without verification and given inputs. `instruments` have the hooks of the run,
-    among them the `statistics`, if wanted.
+    `options` have the inputs as read. `before` is the size of the file, and `size_before` that of the original, for a
+    plan. `spec` says how to verify; None without verification and given inputs. `instruments` have the hooks of the
+    run, including the `statistics` if requested.
     """
 
     options: RunOptions
@@ -75,7 +75,7 @@ class RunSetup(Struct, frozen=True):
 
     @classmethod
     def of(cls, model: ModelLike, options: RunOptions, timer: PhaseTimer) -> RunSetup:
-        """Load model, inputs and pipeline. Raises ModelError, UsageError, PluginError, UnverifiableError."""
+        """Load the model, inputs and pipeline. Raises ModelError, UsageError, PluginError and UnverifiableError."""
         effort = options.effort
         source = model_source(model, inline=not options.keep_functions)
         paths = OutputPaths.of(
@@ -106,7 +106,7 @@ class RunSetup(Struct, frozen=True):
                     original = source.load()
                 size_before = graph_size(original.graph) if options.dry_run else None
                 spec = None
-                if options.verify or options.inputs is not None:  # given inputs are checked in any case
+                if options.verify or options.inputs is not None:  # given inputs are always checked
                     options = replace(options, inputs=read_given(options.inputs, original))
                     spec = VerificationSpec.of(original, options.inputs, effort=effort, memory=options.memory)
             if options.batch is not None and options.verify:
@@ -125,7 +125,7 @@ class RunSetup(Struct, frozen=True):
         )  # fmt: skip
 
     def with_fallbacks(self) -> Iterator[RunSetup]:
-        """The setup, and the setups of fallback pipelines, each with an original to rewrite; the last is not raced."""
+        """Yield this setup, then those of fallback pipelines, each with an original; the last is not raced."""
         yield self
         for fallback in self.choice.fallbacks:
             choice = structs.replace(self.choice, pipeline=fallback, spec=fallback.name)
@@ -136,7 +136,7 @@ class RunSetup(Struct, frozen=True):
         yield structs.replace(self, original=self.source.load(), choice=choice, options=options)
 
     def pipeline_run(self) -> tuple[PipelineRun, list[SkippedPass]]:
-        """The run, which has not begun, and the passes that are left out of it."""
+        """The run, which has not started, and the passes that it skips."""
         options = self.options
         pipeline, unfit = self.choice.for_opsets(self.original.graph.opsets)
         new_observer: Callable[[], ChangeObserver] | None = None
@@ -162,7 +162,7 @@ class RunSetup(Struct, frozen=True):
         return run, unfit
 
     def oracle(self, pipeline: Pass) -> AbstractContextManager[OracleProcess | None]:
-        """The process that runs the original, from now on; None without verification."""
+        """The process that runs the original, starting now; None without verification."""
         if self.spec is None or not self.options.verify:
             return nullcontext()
         rules = (r for p in leaves(pipeline) if isinstance(p, RulePass) for r in p.rules)
@@ -182,7 +182,7 @@ class RunSetup(Struct, frozen=True):
         return Publication(self.paths.model, replaced_data, partial(_report_bytes, self.timer))
 
     def model_writer(self, pipeline: Pass, publication: Publication, races: SpeedRaces | None) -> ModelWriter:
-        """The writer of the result of a pipeline, which has to lose no race, if there are `races`."""
+        """The writer of a pipeline's result, which must not lose a race if there are `races`."""
         external_data = external_data_choice(self.options.external_data)
         if external_data.choice is None and self.source.is_external:
             external_data = structs.replace(external_data, choice=True)
@@ -192,24 +192,24 @@ class RunSetup(Struct, frozen=True):
 
 
 def _files_to_keep(source: ModelSource, options: RunOptions) -> tuple[Path, ...]:
-    """The files of the original that no output may replace."""
+    """The files of the original, which no output may replace."""
     return () if options.in_place else source.files
 
 
 def _report_bytes(timer: PhaseTimer, written: int, total: int) -> None:
-    """Report how much of a large model is written."""
+    """Report how much of a large model has been written."""
     if total >= LARGE_BYTES:
         timer.report(lambda: f"{written / 1e9:.1f} of {total / 1e9:.1f} GB", phase=WRITING)
 
 
 def frozen_note(model: Model) -> str:
-    """The note on a model that lists all of its initializers as inputs, which become constants."""
+    """The note on a model that lists all of its initializers as inputs, which became constants."""
     count = plural(len(default_values(model.graph)), "initializer")
-    return f"{count} that the model also lists as inputs were turned into constants; --keep-overridable keeps them"
+    return f"{count} that the model also lists as inputs became constants; --keep-overridable keeps them as inputs"
 
 
 def frozen_source(source: ModelSource, options: InitializerOptions) -> tuple[ModelSource, list[str]]:
-    """The source without overridable initializers, as options have it, and a note where they do not say so."""
+    """The source with overridable initializers frozen as the options require, and a note if they do not specify it."""
     if options.freeze_initializers is False:
         return source, []
     model = source.load()
@@ -221,7 +221,7 @@ def frozen_source(source: ModelSource, options: InitializerOptions) -> tuple[Mod
 
 
 def optional_transforms(options: RewriteOptions) -> list[RequestedTransform]:
-    """The transforms with options of their own, in order; those that `explain` has too."""
+    """The transforms with options, in order, including those of `explain`."""
     transforms: list[ModelTransform] = []
     given = options if isinstance(options, RunOptions) else RunOptions()
     if given.freeze_initializers:
@@ -240,7 +240,7 @@ def optional_transforms(options: RewriteOptions) -> list[RequestedTransform]:
 
 
 def external_data_choice(choice: str | int) -> ExternalData:
-    """The place of weights for the choice of a caller. Raises UsageError for an unknown one."""
+    """Where to store weights, for the choice of a caller. Raises UsageError for an unknown one."""
     if isinstance(choice, int):
         return ExternalData(choice=True, above=choice - 1)
     if choice not in EXTERNAL_DATA:
@@ -262,7 +262,7 @@ def value_info_policy(choice: str | None, pipeline: Pass) -> ValueInfo:
 
 
 def repro_writer(options: RunOptions, pipeline: Pass, choice: ResolvedPipeline) -> OnRejected | None:
-    """A function that writes the repros of a run; None without a folder for them."""
+    """A function that writes the repros of a run; None if no folder was given."""
     if options.repro is None:
         return None
     from .repro import CommandOptions, ReproFolder  # noqa: PLC0415 - seldom needed

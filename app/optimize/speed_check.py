@@ -18,7 +18,7 @@ from .run_options import RunOptions
 
 @dataclass(slots=True)
 class SpeedRaces:
-    """The races of the results of one run, each with the inputs of the first, and the number of threads in them."""
+    """The races of the results of one run, all with the inputs of the first and the same number of threads."""
 
     source: ModelSource
     options: RunOptions
@@ -33,9 +33,9 @@ class SpeedRaces:
         return bool(self.races) and self.races[-1].is_lost
 
     def is_accepted(self, pipeline: str, result: Path) -> bool:
-        """Race the result of a pipeline; whether it is not slower than the original beyond the interval of the ratio.
+        """Race the result of a pipeline; return whether it is not slower than the original, within the interval.
 
-        Without inputs on which the original runs there is no race, and the result is accepted.
+        If no inputs can be found on which the original runs, there is no race, and the result is accepted.
         """
         race = self._race(pipeline, result)
         self.races.append(race)
@@ -63,12 +63,12 @@ class SpeedRaces:
         return PipelineRace(pipeline, ratio, is_lost=ratio.low > 1)
 
     def _choose_feeds(self) -> Feeds:
-        """The given inputs as they are, or inputs of a single sample."""
+        """The given inputs unchanged, or generated inputs for a single sample."""
         inputs = self.options.inputs
         return make_feeds(self.source, inputs, () if inputs is not None else (1,), seed=self.options.seed)
 
     def _measure(self, result: Path, feeds: Feeds) -> list[ModelMetrics]:
-        """The metrics of the original, as onnxruntime loads it, and of the result."""
+        """The metrics of the original, loaded by onnxruntime with its defaults, and of the result."""
         effort = benchmark.BenchmarkConfig(self.options.min_time, seed=self.options.seed)
         with ScratchFolder() as folder:
             models = (self.source.loadable_file(folder), result)

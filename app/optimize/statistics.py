@@ -24,7 +24,7 @@ NUMBER = re.compile(r"\d+")
 
 @dataclass(slots=True)
 class _RuleCounts:
-    """The counts of a rule so far; `declines`: by kind of reason, the ops with their reasons."""
+    """The counts of a rule so far; `declines` maps kinds of reasons to ops with their reasons."""
 
     tries: int = 0
     changes: int = 0
@@ -33,15 +33,15 @@ class _RuleCounts:
     declines: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
     def record(self, name: str) -> RuleStatistics:
-        """The counts in a report."""
+        """The counts for a report."""
         matches, seconds = self.changes + self.declined, round(self.seconds, 6)
         return RuleStatistics(name, self.tries, matches, self.changes, seconds, _reasons(self.declines))
 
 
 class RunStatistics(Instrumentation):
-    """The counts of each rule in the last repetition of a run, by pass, among them those that passes run themselves.
+    """The counts of each rule in the last repetition of a run, by pass, including passes that other passes run.
 
-    Reasons for which it declined are of one kind if they differ only in numbers and in the names of operands.
+    Reasons why a rule declined have one kind if they differ only in numbers and names of operands.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class RunStatistics(Instrumentation):
         self._begin = 0.0
 
     def start(self, model: Model) -> None:  # noqa: ARG002 - of the base class
-        """Forget the counts of an earlier repetition."""
+        """Reset the counts of an earlier repetition."""
         self.runs.clear()
         self.counts.clear()
         self._running.clear()
@@ -62,11 +62,11 @@ class RunStatistics(Instrumentation):
         self._running.append(p.name)
 
     def after(self, p: Pass, graph: Graph, changes: int) -> None:  # noqa: ARG002 - of the base class
-        """Return to the pass outside."""
+        """Return to the enclosing pass."""
         self._running.pop()
 
     def before_rule(self, r: Rule, op: Op) -> None:  # noqa: ARG002 - of the base class
-        """Begin the time of a try."""
+        """Start timing a try."""
         self._begin = perf_counter()
 
     def after_rule(self, r: Rule, op: Op, *, is_changed: bool) -> None:  # noqa: ARG002 - of the base class
@@ -77,7 +77,7 @@ class RunStatistics(Instrumentation):
         counts.seconds += perf_counter() - self._begin
 
     def declined(self, r: Rule, op: Op, reason: str) -> None:
-        """Count a decline; the time for that is not part of the try."""
+        """Count a decline; the time for this is not part of the try."""
         start, counts = perf_counter(), self._counts(r)
         counts.declined += 1
         counts.declines.setdefault(NUMBER.sub("#", _without_names(reason, op)), {}).setdefault(op.label, reason)
@@ -100,7 +100,7 @@ class RunStatistics(Instrumentation):
         return found
 
     def decline_lines(self) -> Iterator[str]:
-        """The reasons for which rules declined, a line each, the most frequent first."""
+        """Yield the reasons why rules declined, one per line, most frequent first."""
         found: dict[tuple[str, str], dict[str, str]] = {}
         for rules in self.counts.values():
             for rule, counts in rules.items():
@@ -116,12 +116,12 @@ class RunStatistics(Instrumentation):
 
 
 def _reasons(kinds: Mapping[str, Mapping[str, str]]) -> list[DeclineReason]:
-    """The reasons of each kind, as at the first place, the most frequent first."""
+    """The reasons of each kind, with the first place as example, most frequent first."""
     found = [DeclineReason(reason, len(ops), op) for ops in kinds.values() for op, reason in [next(iter(ops.items()))]]
     return sorted(found, key=lambda d: (-d.places, d.reason))
 
 
 def _without_names(reason: str, op: Op) -> str:
-    """A reason with # in place of the names of operands and outputs."""
+    """A reason with # instead of the names of operands and outputs."""
     names = sorted({re.escape(v.name) for v in (*op.inputs, *op.outputs) if v is not None and v.name}, key=len)
     return re.sub(rf"(?<!\w)(?:{'|'.join(names[::-1])})(?!\w)", "#", reason) if names else reason

@@ -18,7 +18,7 @@ from ..report.visualization import Visualization
 from .profile_report import NodeTime, Profile, ProfileReport, TypeTime
 
 MAX_NODES = 25
-"""Nodes in the table of a page; its timeline has all."""
+"""Maximum number of nodes in the table of a page; its timeline has all."""
 MAX_NAMES = 2  # in a cell
 
 
@@ -28,7 +28,7 @@ def describe(
     run: Report | None = None,
     visualization: Visualization | None = None,
 ) -> Document:
-    """Times by op and of the `limit` slowest nodes; with our own `run`, its sections of the page."""
+    """Describe times by op and of the `limit` slowest nodes; add the page sections of our own `run`."""
     threads = plural(report.threads, "thread") if report.threads else "a thread for each core"
     sizes = "".join(f", {name}={size}" for name, size in report.sizes.items())
     last, was = report.profiles[-1], duration(report.before.seconds) if report.after is not None else ""
@@ -49,7 +49,7 @@ def describe(
         "",
         summary=f"{_engine_text(report)}, {threads}, a batch of {report.batch}{sizes}",
         tiles=[tile, *(run_tiles(run) if run is not None else ())],
-        warnings=[f"left out {text}" for text in report.rejected],
+        warnings=[f"skipped {text}" for text in report.rejected],
         blocks=[
             Section("profile", "Profile", blocks),
             Lines(timeline, on=TERMINAL),
@@ -60,7 +60,7 @@ def describe(
 
 
 def timeline_data(report: ProfileReport) -> list[dict[str, Any]]:
-    """A lane for each profile, with its nodes by start: an op comes before the nodes of its bodies."""
+    """A lane for each profile, with its nodes by start; an op precedes the nodes of its bodies."""
     lanes: list[dict[str, Any]] = []
     for side in report.profiles:
         nodes = [to_builtins(node) for node in sorted(side.nodes, key=lambda n: (n.start, -n.seconds))]
@@ -69,7 +69,7 @@ def timeline_data(report: ProfileReport) -> list[dict[str, Any]]:
 
 
 def total_table(report: ProfileReport) -> Table:
-    """The time of a run, in nodes and outside them, the profiler's own time included."""
+    """The time of a run, in nodes and outside, including the profiler's own time."""
     rows = [
         TableRow((label, *(duration(getattr(p, name)) for p in report.profiles)))
         for label, name in {"in all": "seconds", "in nodes": "node_seconds", "outside nodes": "outside"}.items()
@@ -85,9 +85,9 @@ def total_table(report: ProfileReport) -> Table:
 
 
 def load_table(report: ProfileReport) -> Table | None:
-    """The parts of the start of a session, which come before any run; None if the engine does not say them.
+    """The parts of the start of a session, before any run; None if the engine does not report them.
 
-    What is optimized and packed is the difference of two starts, and may be less than their noise.
+    Optimization and packing are differences between two starts, and may be less than their noise.
     """
     found = [p.loading for p in report.profiles if p.loading is not None]
     if len(found) < len(report.profiles):
@@ -105,7 +105,7 @@ def load_table(report: ProfileReport) -> Table | None:
 
 
 def type_table(report: ProfileReport) -> Table:
-    """Time, share and calls by op type in one run of each profile, the slowest type first."""
+    """Time, share and calls by op type in one run of each profile, slowest first."""
     headings = [h for p in report.profiles for h in (p.label, "%", "calls")]
     rows = (
         (op, *chain.from_iterable(_time_cells(t, p) if t is not None else ("", "", "") for t, p in sides))
@@ -115,7 +115,7 @@ def type_table(report: ProfileReport) -> Table:
 
 
 def node_table(report: ProfileReport, profile: Profile, limit: int) -> Table:
-    """The slowest nodes: time, share, calls, new memory, the original nodes whose work they do, and the rule."""
+    """The slowest nodes: time, share, calls, new memory, the original nodes that they implement, and the rule."""
     rules = any(node.rule for node in profile.nodes)
     repeats = any(node.calls != 1 for node in profile.nodes)
     rows = list[tuple[Cell, ...]]()
@@ -140,7 +140,7 @@ def node_table(report: ProfileReport, profile: Profile, limit: int) -> Table:
 
 
 def _engine_text(report: ProfileReport) -> str:
-    """The engine with its version, and its precision, or the level and the provider of onnxruntime."""
+    """The engine with its version, and its precision, or the level and provider of onnxruntime."""
     name = report.engine.partition(":")[0]
     text = with_version(name, report.versions)
     if report.engine == ONNXRUNTIME:
@@ -165,7 +165,7 @@ def _summary_line(report: ProfileReport, profile: Profile) -> str:
 
 
 def _time_cells(time: NodeTime | TypeTime, profile: Profile) -> tuple[str, str, str]:
-    """Time, percents of the time in nodes, and calls."""
+    """Time, percentage of the time in nodes, and calls."""
     share = f"{time.seconds / profile.node_seconds:.1%}".removesuffix("%") if profile.node_seconds else ""
     calls = f"{time.calls:g}" if time.calls == round(time.calls) else f"{time.calls:.1f}"
     return duration(time.seconds), share, calls

@@ -1,7 +1,7 @@
 """Attribution of the nodes that onnxruntime runs to the nodes of the file.
 
-Its rewrites keep the names of the remaining values, so a node does the work of the file's nodes between its inputs and
-its outputs. If a layout change or a cast renames a value, the old name is part of the new one.
+Its rewrites keep the names of the remaining values, so a node computes what the file's nodes between its inputs and
+outputs compute. If a layout change or a cast renames a value, the old name is part of the new one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EPILOGUE_OPS = frozenset(
 
 
 class NodeAttribution(Struct, frozen=True):
-    """A node that runs, and the names of the file's nodes whose work it does, in graph order."""
+    """A node that runs, and the names of the file's nodes that it implements, in graph order."""
 
     name: str
     op: str
@@ -34,7 +34,7 @@ class NodeAttribution(Struct, frozen=True):
 
 
 def attribute_nodes(file_graph: onnx.GraphProto, optimized_graph: onnx.GraphProto) -> list[NodeAttribution]:
-    """Attribute each node of `optimized_graph`, bodies included. O(nodes of both).
+    """Attribute each node of `optimized_graph`, including bodies. O(nodes of both).
 
     Nodes of `file_graph` have unique names.
     """
@@ -55,13 +55,13 @@ def attribute_nodes(file_graph: onnx.GraphProto, optimized_graph: onnx.GraphProt
 
 
 def eliminated_nodes(file_graph: onnx.GraphProto, attributions: Iterable[NodeAttribution]) -> list[str]:
-    """The nodes of the file to which no node is attributed: folded, merged into an equal one, or removed."""
+    """The file's nodes to which no node is attributed: folded, merged into equal ones, or removed."""
     used = {name for a in attributions for name in a.file_nodes}
     return [n.name for n in all_nodes(file_graph.node) if n.op_type != "Constant" and n.name not in used]
 
 
 class _GraphAttribution:
-    """A graph of the file and its optimized form; `attributed` has the indices of file nodes for each node that runs.
+    """A graph of the file and its optimized form; `attributed` has the file's node indices for each node that runs.
 
     `file_values` maps values of the optimized graph to values of the file.
     """
@@ -75,7 +75,7 @@ class _GraphAttribution:
         self.constant_nodes = set(_constant_nodes(file_graph))
 
     def run(self) -> None:
-        """Attribute roots first, then nodes upstream of them, then the remaining ones."""
+        """Attribute root nodes first, then nodes upstream of them, then the others."""
         for value in (v for node in self.optimized_graph.node for v in node.output if v):
             if named := next((n for n in (value, *_undecorated_names(value)) if n in self.producers), None):
                 self.file_values[value] = named
@@ -94,7 +94,7 @@ class _GraphAttribution:
         self._attribute_remaining(added)
 
     def _is_inserted(self, node: onnx.NodeProto) -> bool:
-        """Whether onnxruntime inserted a node: by its type, or because the file's nodes there have other types."""
+        """Whether onnxruntime inserted a node, judged by its type and the types of the file's nodes around it."""
         if node.op_type in INSERTED_OPS:
             return True
         if node.op_type not in MAYBE_INSERTED_OPS or node.name in self.by_name:
@@ -103,7 +103,7 @@ class _GraphAttribution:
         return all(self.file_graph.node[i].op_type != node.op_type for i in made)
 
     def _propagate_through_inserted(self, added: Sequence[bool]) -> None:
-        """Equate the inputs and outputs of inserted nodes."""
+        """Treat the inputs and outputs of inserted nodes as equal."""
         passed = [n for n, a in zip(self.optimized_graph.node, added, strict=True) if a and n.input and n.output]
         for node in reversed(passed):
             if node.output[0] in self.file_values:
@@ -137,9 +137,9 @@ class _GraphAttribution:
         return {i for own in self.attributed for i in own}
 
     def _absorb_consumers(self, taken: set[int], is_absorbed: Callable[[onnx.NodeProto], bool]) -> None:
-        """Attribute remaining nodes to the node before them whose outputs are not values of the file.
+        """Attribute remaining nodes to a preceding node whose outputs are not values of the file.
 
-        In reverse order: a sum of two results is merged into the last one.
+        This is done in reverse order: a sum of two results is merged into the last one.
         """
         consumers = _consumers(self.file_graph)
         for node, own in zip(reversed(self.optimized_graph.node), reversed(self.attributed), strict=True):
@@ -152,7 +152,7 @@ class _GraphAttribution:
                     ahead.append(after[0])
 
     def _attribute_remaining(self, added: Sequence[bool]) -> None:
-        """Attribute unknown nodes, such as nodes of a function's body, to the results that depend on them."""
+        """Attribute unknown nodes, such as those of a function's body, to the results that depend on them."""
         consumers = _consumers(self.optimized_graph)
         reached: dict[int, set[int]] = {}
         for i in reversed(range(len(self.attributed))):
@@ -165,7 +165,7 @@ class _GraphAttribution:
 
 
 def _undecorated_names(name: str) -> Iterator[str]:
-    """A name with ever fewer of onnxruntime's prefixes and suffixes."""
+    """Yield a name with successively more of onnxruntime's prefixes and suffixes removed."""
     while (shorter := NAME_DECORATION.sub("", name)) != name:
         name = shorter
         yield name

@@ -40,13 +40,13 @@ from .profile_options import ProfileOptions
 from .profile_recording import Recording, record_profile
 from .profile_report import NodeTime, Profile, ProfileReport, TypeTime
 
-MAX_RUNS = 10  # runs of each model, from the median one on
+MAX_RUNS = 10  # runs of each model in the timeline, starting at the median one
 MICROSECONDS_PER_SECOND = 1e6
 COPYING_OPS = MOVING | INSERTED_OPS
 
 
 class RecordedProfile(Struct, frozen=True):
-    """A profile, its runs, the index of the run that the timeline shows, and the nodes by the keys of kernels.
+    """A profile, its runs, the index of the run that the timeline shows, and the nodes by kernel key.
 
     `first_run` is the first run of a new session.
     """
@@ -68,7 +68,7 @@ def build_profile(label: str, recording: Recording) -> RecordedProfile:
         attributions = list(recording.attributions)
     elif recording.optimized_graph is not None:
         attributions = attribute_nodes(recording.file_graph, recording.optimized_graph)
-    else:  # the provider cannot save the optimized model: only nodes that kept their names are known
+    else:  # the provider cannot save the optimized model, so only nodes that kept their names are known
         attributions = [NodeAttribution(n.name, n.op_type, (n.name,)) for n in file_nodes]
     provenance = {n.name: read_provenance(n) for n in file_nodes}
     first = recording.first_run
@@ -100,7 +100,7 @@ def _held_before(run: ProfiledRun) -> int:
 def _attributed_nodes(
     runs: Iterable[ProfiledRun], attributions: Iterable[NodeAttribution]
 ) -> dict[KernelKey, tuple[str, ...]]:
-    """The nodes of the file for each node that ran. Nodes with the same name are matched in graph order."""
+    """The file's nodes for each node that ran. Nodes with the same name are matched in graph order."""
     named: dict[tuple[str, str], list[NodeAttribution]] = defaultdict(list)
     for a in attributions:
         named[a.name, a.op].append(a)
@@ -127,7 +127,7 @@ def _node_times(
 
     `provenance` has the rule and the original nodes of each node of the file.
     """
-    seconds: dict[KernelKey, list[float]] = defaultdict(list)  # of each run with the node
+    seconds: dict[KernelKey, list[float]] = defaultdict(list)  # of each run that contains the node
     calls: Counter[KernelKey] = Counter()
     starts: dict[KernelKey, float] = {}
     for run in (runs[shown], *runs):
@@ -150,7 +150,7 @@ def _node_times(
         names = file_nodes.get(key, ())
         rules = dict.fromkeys(provenance[n][0] for n in names if provenance[n][0])
         origin = dict.fromkeys(o for n in names for o in provenance[n][1] or [n])
-        # A node may be in some runs only. A mean of its times would count other load of the machine.
+        # A node may be in some runs only. A mean of its times would include other load on the machine.
         spent = median(seconds[key]) * len(seconds[key]) / len(runs)
         per_run = calls[key] / len(runs)
         is_copy = key[1] in COPYING_OPS and allocated[key] > 0
@@ -168,9 +168,9 @@ def _type_times(nodes: Iterable[NodeTime]) -> list[TypeTime]:
 
 
 def timeline(profiles: Sequence[RecordedProfile], metadata: dict[str, str]) -> str:
-    """The start of a session, and some runs, of each profile, in the Trace Event Format of chrome://tracing.
+    """The start of a session and some runs of each profile, in the Trace Event Format of chrome://tracing.
 
-    Starts end, and runs begin, at the same time for all profiles.
+    The runs of all profiles begin at the same time.
     """
     begin = max(map(_start_seconds, profiles), default=0.0)
     events = [event for i, recorded in enumerate(profiles, 1) for event in _events(recorded, i, begin)]
@@ -179,7 +179,7 @@ def timeline(profiles: Sequence[RecordedProfile], metadata: dict[str, str]) -> s
 
 
 def _load_phases(recorded: RecordedProfile) -> list[tuple[str, float]]:
-    """The parts of a start before the first run, in the order of onnxruntime."""
+    """The parts of a session's start before the first run, in the order of onnxruntime."""
     found = recorded.profile.loading
     if found is None:
         return []
@@ -223,7 +223,7 @@ def _run_events(
 
 
 def _kernel_ends(run: ProfiledRun) -> Iterator[tuple[KernelExecution, float]]:
-    """Each kernel with its end, cut to the end of the op whose body it is in: times are rounded to microseconds."""
+    """Yield each kernel with its end, limited to that of its outer op because times are rounded to microseconds."""
     ends = [run.seconds]
     for kernel in run.kernels:
         while len(ends) > 1 and ends[-1] <= kernel.start:
@@ -255,16 +255,16 @@ def _kernel_args(recorded: RecordedProfile, run: ProfiledRun, kernel: KernelExec
 
 @with_process_options
 def profile_model(model: ModelLike, options: ProfileOptions) -> ProfileReport:
-    """Run a model under the profiler of an `engine` as it is and, unless `no_optimize`, as optimized.
+    """Profile a model in an `engine` before and, unless `no_optimize`, after optimization.
 
-    Both have the same inputs: the first sample of `inputs`, which are as for `optimize`, or inputs generated with
-    `shape` and `dim`, which do not change the models, and `batch` samples. They run with `threads` (0 for one on each
-    core), a provider `ep`, onnxruntime's own optimization at `level` (disable, basic, extended, layout, all), for
-    `min_time` seconds each after warming up. `trace` is for the timelines in the format of chrome://tracing,
-    `json` for the profiles as JSON, `html` for a page of HTML.
+    Both models have the same inputs: the first sample of `inputs`, as for `optimize`, or `batch` samples generated with
+    `shape` and `dim`, which do not change the models. They run with `threads` (0: one per core), an execution provider
+    `ep`, and onnxruntime's own optimization at `level` (disable, basic, extended, layout or all), for `min_time`
+    seconds each after a warm-up. `trace`, `json` and `html` are paths for the timelines in the format of
+    chrome://tracing, the report as JSON, and a page.
 
     Raises ModelError for an unusable model or input, UsageError for an unusable pipeline or level, EvaluationError if
-    the engine does not run a model, UnverifiableError if no inputs can be generated or the result cannot be verified.
+    the engine cannot run a model, and UnverifiableError if no inputs can be generated or the result cannot be verified.
 
     Examples:
         >>> report = profile("model.onnx", min_time=0.01, threads=1)
@@ -276,7 +276,7 @@ def profile_model(model: ModelLike, options: ProfileOptions) -> ProfileReport:
 
 
 def _profile(source: ModelSource, options: ProfileOptions, folder: Path) -> ProfileReport:
-    """As `profile_model`, of a file; the result of the run goes to `folder`."""
+    """Like `profile_model`, for a file; the result of the run goes to `folder`."""
     config = session_configs(options, [options.engine], options.level)[0]
     path = source.files[0]
     paths = OutputPaths.of(report=options.json, page=options.html, trace=options.trace)

@@ -35,7 +35,7 @@ class ProfileOptions(
 ):
     """The parameters of `profile` except the model, as documented there."""
 
-    no_optimize: bool = option(False, "Profile only the model as it is.", excludes=("pipeline", "plugin", "enable"))
+    no_optimize: bool = option(False, "Profile only the original model.", excludes=("pipeline", "plugin", "enable"))
     batch: int = option(1, "Batch size of the generated inputs.", "N", least=1)
     min_time: float = 2.0
     trace: str | Path | None = report_option(
@@ -43,7 +43,7 @@ class ProfileOptions(
     )
 
     def __post_init__(self) -> None:
-        """Raise UsageError for a pipeline that is not run."""
+        """Raise UsageError for a pipeline that would not run."""
         super().__post_init__()
         is_run = self.pipeline != "basic" or self.plugin or self.enable
         require(not (self.no_optimize and is_run), "--no-optimize runs no pipeline")

@@ -36,21 +36,21 @@ from ..measure.profile_trace import (
 from .node_attribution import NodeAttribution
 from .profile_report import LoadTimes
 
-PROFILE_TIMEOUT = 600.0  # seconds for a model, in addition to the requested ones
+PROFILE_TIMEOUT = 600.0  # per model, in addition to the requested time
 WORKER = module_command(__name__)
 WARMUP_RUNS = 3  # runs of a new session that are not recorded
 MAX_LOADS = 10  # sessions of each kind, to time their creation
 MIN_RUNS, MAX_RUNS = 3, 2000  # recorded runs
 TOO_MANY_EVENTS = "one run has more events than onnxruntime's profiler can record"
-MAX_EVENTS = 50_000  # of a profile; onnxruntime drops those beyond a million, and writes up to 2 kB for each
+MAX_EVENTS = 50_000  # in a profile; onnxruntime drops events over a million, and writes up to 2 kB for each
 
 
 class Recording(Struct, frozen=True):
-    """The runs after warming up, the graph of the file with a unique name for each node, and onnxruntime's graph.
+    """The runs after the warm-up, the graph of the file with unique node names, and onnxruntime's graph.
 
-    `optimized_graph` is None if the provider cannot save it. Both graphs are without the bytes of weights. `first_run`
-    is that of a new session. Of another engine, `attributions` are the nodes that it says, and `precision` is that in
-    which it computes.
+    `optimized_graph` is None if the provider cannot save it. Both graphs lack the bytes of weights. `first_run` is that
+    of a new session. For other engines, `attributions` are the nodes that they report, and `precision` the one that
+    they use.
     """
 
     runs: tuple[ProfiledRun, ...]
@@ -70,10 +70,10 @@ def record_profile(
     command: tuple[str, ...] = WORKER,
     timeout: float = PROFILE_TIMEOUT,
 ) -> Recording:
-    """Run the model in `path` for `min_time` seconds after warming up, three times at least.
+    """Run the model in `path` for `min_time` seconds after a warm-up, at least three times.
 
-    Raises ModelError for a file without a model, EvaluationError if the engine does not load or run it, crashes, or
-     does not report the time of each op.
+    Raises ModelError for a file without a model, and EvaluationError if the engine does not load or run it, crashes, or
+    does not report the time of each op.
     """
     file = ModelFile(path)
     model = load(file, inline=False)
@@ -106,7 +106,7 @@ def record_profile(
 
 
 def _engine_recording(times: EngineTimes, file_graph: onnx.GraphProto) -> Recording:
-    """The recording of an engine that says the time of each op, one after the other."""
+    """The recording of an engine that reports the time of each op, in sequence."""
     names = {name: node.name for node in all_nodes(file_graph.node) for name in (node.name, *node.output) if name}
     ops = {op.name: op for run in times.runs for op in run}
     attributions = (
@@ -129,9 +129,9 @@ def _without_elements(tensor: Tensor, name: str) -> Iterator[bytes]:
 
 
 class ProfileFile(Struct, frozen=True):
-    """The file of a profile, the number of its runs that only warm up, and whether the optimized model was saved.
+    """The file of a profile, the number of its warm-up runs, and whether the optimized model was saved.
 
-    `loading` is None if the profiler does not say how long that takes.
+    `loading` is None if the profiler does not report it.
     """
 
     trace: Path
@@ -198,10 +198,10 @@ class ProfileWorker:
     def _load_times(
         self, model: Path, config: SessionConfig, feeds: dict[str, Any], outputs: Sequence[str], seconds: float
     ) -> LoadTimes | None:
-        """The times of the parts of a start, of sessions that are made in turns; None if the profiler does not say.
+        """The times of the parts of a session's start, measured in alternation; None if they are not reported.
 
-        Optimizing takes what a session takes without it less, and so does packing. Of each kind the shortest time
-        counts, as others have waits in them.
+        The times of optimization and of packing are the differences of sessions with and without them. The shortest
+        time of each kind is used, because the others include waits.
         """
         unpacked = replace(config, prepack_weights=False)
         kinds = (config, unpacked, replace(unpacked, optimization_level=DISABLE_ALL))
@@ -235,14 +235,14 @@ class ProfileWorker:
 
 
 def max_runs(kernels: int) -> int:
-    """The number of recorded runs of so many kernels that fit into a profile."""
+    """The number of recorded runs that fit into a profile, for this number of kernels."""
     return max(MIN_RUNS, min(MAX_RUNS, MAX_EVENTS // max(kernels, 1) - WARMUP_RUNS))
 
 
 def repeat(
     run: Callable[[], object], seconds: float, max_calls: int, clock: Callable[[], float] = perf_counter
 ) -> None:
-    """Call `run` for so many seconds, at least MIN_RUNS and at most `max_calls` times."""
+    """Call `run` for this many seconds, at least MIN_RUNS and at most `max_calls` times."""
     end = clock() + seconds
     for n in range(max_calls):
         if n >= MIN_RUNS and clock() >= end:

@@ -15,15 +15,18 @@ from ..report.notebook import report_card, report_line
 
 
 class NodeTime(Struct, frozen=True):
-    """A node that the engine ran: seconds of one run, without the time of its bodies.
+    """A node that the engine ran; times are seconds of one run, without its bodies.
 
-    `provider` is the execution provider of onnxruntime, or the kernel of another engine.
-
-    `file_nodes`: the nodes of the profiled file whose work it does; `origin`: the nodes of the original from which
-    those were made; `rule`: the rewrite of ours that made it, or "". `start`: seconds after the first node of the run
-    in the timeline. `calls` in one run, which take `seconds` together. In bytes, in the first run of a session: its
-    results are `written`, and `allocated` is memory for them, less where it writes into that of an operand. `is_copy`:
-    it only moves data, into other memory.
+    Attributes:
+        provider: the execution provider of onnxruntime, or the kernel of another engine.
+        file_nodes: the nodes of the profiled file that it implements.
+        origin: the nodes of the original from which those were made.
+        rule: our rewrite that made them, or "".
+        start: seconds after the first node of the run in the timeline.
+        calls: the calls in one run, which together take `seconds`.
+        written: the bytes of its results in the first run of a session.
+        allocated: the bytes allocated for them; less if it writes into the memory of an operand.
+        is_copy: it only moves data into other memory.
     """
 
     name: str
@@ -41,10 +44,10 @@ class NodeTime(Struct, frozen=True):
 
 
 class LoadTimes(Struct, frozen=True):
-    """The parts of the start of a session, in seconds: to `read` the file, to `optimize` the graph, to pack weights.
+    """The parts of a session's start in seconds: to `read` the file, `optimize` the graph, and pack weights.
 
-    `initialize` is what is left: kernels, weights in their places, and the order of ops. The `first_run` also allocates
-    and plans memory.
+    `initialize` is the rest: kernels, placement of weights, and the order of ops. The `first_run` also allocates and
+    plans memory.
     """
 
     read: float
@@ -66,11 +69,11 @@ class TypeTime(Struct, frozen=True):
 class Profile(Struct, frozen=True):
     """The profile of one model: a run takes `seconds`, of which `node_seconds` in nodes. `trace` is the file.
 
-    Times are medians over all `runs`, of each node and of the time outside nodes, and sums of those, so that other load
-    does not count. `nodes` and `types` are sorted, the slowest first. `eliminated_nodes` are the nodes of the file to
-    which no executed node corresponds: the engine folded them, merged them into equal ones or removed them.
-    `precision` is that in which the engine computes. `loading` is the start of a session, and `peak` the bytes that its
-    first run has in use at a time, weights excluded; None and 0 if the engine does not say.
+    Times are medians over all `runs`, of each node and of the time outside nodes, and sums of these, so that other load
+    has little effect. `nodes` and `types` are sorted, slowest first. `eliminated_nodes` are the file's nodes without an
+    executed node: the engine folded them, merged them into equal ones, or removed them. `precision` is the one in which
+    the engine computes. `loading` is the start of a session, and `peak` the largest number of bytes in use in its first
+    run, without weights; None and 0 if the engine does not report them.
     """
 
     label: str
@@ -87,7 +90,7 @@ class Profile(Struct, frozen=True):
 
     @property
     def copies(self) -> list[NodeTime]:
-        """The nodes that only move data, into other memory."""
+        """The nodes that only move data into other memory."""
         return [n for n in self.nodes if n.is_copy]
 
     @property
@@ -98,10 +101,10 @@ class Profile(Struct, frozen=True):
 
 @dataclass(slots=True)
 class ProfileReport:
-    """The profiles of the original and, where it was optimized, of the result, in an `engine`.
+    """The profiles of the original and, if it was optimized, of the result, in an `engine`.
 
-    `level` is the level of onnxruntime's own optimization, `sizes` has symbolic dims except the `batch`;
-    `rejected` describes wrong changes of ours, in a line each.
+    `level` is the level of onnxruntime's own optimization, `sizes` those of symbolic dims except the `batch`;
+    `rejected` describes our wrong changes, one per line.
 
     Examples:
         >>> report = profile("model.onnx", min_time=0.01, threads=1)
@@ -126,11 +129,11 @@ class ProfileReport:
 
     @property
     def profiles(self) -> list[Profile]:
-        """The profile before optimization and, if there is one, that after it."""
+        """The profile before optimization and, if there is one, the profile after it."""
         return [self.before] if self.after is None else [self.before, self.after]
 
     def times_by_op(self) -> list[tuple[str, list[TypeTime | None]]]:
-        """Each type with its time in each of the `profiles`, None where it does not occur; the slowest first."""
+        """Each op type with its time in each of the `profiles`, None if it does not occur; slowest first."""
         sides = [{t.op: t for t in p.types} for p in self.profiles]
         slowest = {op: max(types[op].seconds for types in sides if op in types) for types in sides for op in types}
         ops = sorted(slowest, key=lambda op: (-slowest[op], op))

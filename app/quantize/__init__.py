@@ -1,1 +1,1 @@
-"""`passes quantize`: compression within a budget of accuracy."""
+"""`passes quantize`: compression within an accuracy budget."""

@@ -1,4 +1,4 @@
-"""Schemes of compression, and the candidates that they make of a model."""
+"""Quantization schemes, and the candidates that they make from a model."""
 
 from __future__ import annotations
 
@@ -46,15 +46,18 @@ MERGE_EQUAL = (MergeConstants(), MergeDuplicates())
 
 
 class Scheme(Struct, frozen=True):
-    """A way to compress: `lossy` passes, and then those that clean up, for the settings of a spec.
+    """A way to compress: `lossy` passes followed by cleanup, configured by a spec.
 
-    `settings` are fields of the spec; `variants`, by name, change some, and are tried in order until one is within the
-    budget; those `protected` have weights scaled by AWQ. `needs_ranges`: of activations, from data; there
-    is then a variant for each method of calibration.
-    `takes_extremes`: the least and the greatest elements of values serve as ranges where there are data. `stores` are
-    passes that store weights with fewer bits, also weights of ops that the others leave in float. With a `precision` of
-    the engine, which is all that changes, there are no lossy passes. With `is_base`, the best of the
-    other schemes is tried on its models, so that it need not be the best itself.
+    Attributes:
+        settings: fields of the spec that the scheme sets.
+        variants: further settings by name, tried in order until one is within the budget. Weights of those `protected`
+    are
+            scaled by AWQ.
+        needs_ranges: the scheme needs ranges of activations from data; each calibration method is then a variant.
+        takes_extremes: the smallest and largest elements of values serve as ranges, if there is data.
+        stores: passes that store weights with fewer bits, including those of ops that the other passes leave in float.
+        precision: a precision of the engine, if that is all that changes; there are no lossy passes.
+        is_base: the best other scheme is tried on this scheme's models, so this one need not be the best itself.
     """
 
     name: str
@@ -71,7 +74,7 @@ class Scheme(Struct, frozen=True):
     is_base: bool = False
 
     def pipeline(self, spec: QuantizationSpec) -> Pipeline:
-        """The passes of the scheme with a spec; constants that are equal after rounding become one."""
+        """The passes of the scheme for a spec; constants that are equal after rounding are merged."""
         passes = (*self.lossy, *self.after, *self.stores)
         return Pipeline(self.name, (*passes, *MERGE_EQUAL) if passes else (), quantization=spec)
 
@@ -82,12 +85,12 @@ class Scheme(Struct, frozen=True):
 
     @property
     def storing_sources(self) -> frozenset[str]:
-        """The names under which changes of `stores` are recorded."""
+        """The names under which changes of the `stores` passes are recorded."""
         return _sources(self.stores)
 
     @property
     def sources(self) -> frozenset[str]:
-        """The names under which lossy changes are recorded: of rules, or of passes without rules."""
+        """The names under which lossy changes are recorded: those of rules, or of passes without rules."""
         return _sources(self.lossy) | self.storing_sources
 
 
@@ -102,7 +105,7 @@ def _sources(passes: Sequence[Pass]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A compressed model, the lossy changes that made it, and the reasons of passes not to change a place."""
+    """A compressed model, the lossy changes that made it, and the reasons why passes did not change other places."""
 
     model: Model = field(repr=False)
     changes: tuple[Change, ...]
@@ -111,19 +114,19 @@ class Candidate:
 
     @property
     def keys(self) -> frozenset[ChangeKey]:
-        """The changes as keys of exclusions."""
+        """The changes, as keys of exclusions."""
         return frozenset((c.by, c.place) for c in self.changes)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to `path`, whole or not at all; with external data if the original has some."""
+        """Write the model to `path` atomically, with external data if the original has external data."""
         with Publication(OutputPaths.of(model=path).model) as publication:
             self.stage(publication)
             publication.publish()
 
     def stage(self, publication: Publication) -> None:
-        """Add the model to the files of `publication`, with external weights as the original.
+        """Add the model to the files of `publication`, with external weights if the original has external weights.
 
-        In onnxruntime's own format it has to compute the same bits as the session that wrote it, on drawn inputs.
+        A file in onnxruntime's own format must compute the same bits as the session that wrote it, on generated inputs.
         Raises VerificationError.
         """
         self.shorten_texts()
@@ -136,10 +139,10 @@ class Candidate:
             source = model_source(folder / "model.onnx", inline=True)
             feeds, names = drawn_feeds(source, COMPARED_SAMPLES), [v.name for v in self.model.graph.outputs]
             if difference := different_bits(source.loadable(), path, names, feeds):
-                raise VerificationError(f"{path.name}, as onnxruntime makes it, is wrong: {difference}")
+                raise VerificationError(f"{path.name}, written by onnxruntime, is wrong: {difference}")
 
     def write(self, path: Path) -> int:
-        """Write the model to a new file in the same form, and return its bytes with short texts. Raises OSError."""
+        """Write the model to a new file in the same form; return its bytes, with short texts. Raises OSError."""
         data = write_model(self.model, path, external=self.is_external)
         size, before = sum(file.stat().st_size for file in (path, data) if file is not None), self._texts
         self.shorten_texts()
@@ -147,11 +150,11 @@ class Candidate:
 
     @property
     def _texts(self) -> int:
-        """The bytes of the model but for external weights, if it is small; else 0."""
+        """The bytes of a small model without external weights; 0 for other models."""
         return serialize(self.model).size if constant_bytes(self.model.graph) < SMALL_MODEL else 0
 
     def shorten_texts(self) -> None:
-        """Of a small model, give short names to the values that rules made, and leave out the provenance of nodes.
+        """Shorten the names of values that rules made in a small model, and remove the provenance of nodes.
 
         They would be a quarter of the file. Where the inner names of the float model take MUCH, its values have short
         names, too, and its nodes none; the others keep their names.
@@ -184,7 +187,7 @@ class Candidate:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the serialized model, which is not changed any more."""
+        """A digest of the serialized model, which must not change afterwards."""
         exported, found = serialize(self.model), sha256()
         for chunk in (exported.header, exported.body, *(piece for t in exported.initializers for piece in t)):
             found.update(chunk_bytes(chunk))
@@ -192,9 +195,10 @@ class Candidate:
 
 
 class CandidateBuilder(Struct, frozen=True):
-    """Makes candidates of a float model: by one scheme, with or without some of its changes.
+    """Makes candidates from a float model with one scheme, optionally without some of its changes.
 
-    `method` calibrated the ranges in the spec. `pruned` says which channels the `source` lacks, None for the whole.
+    `method` is the calibration method of the ranges in the spec. `pruned` describes the channels that the `source`
+    lacks; None if it has all.
     """
 
     source: ModelSource
@@ -205,11 +209,11 @@ class CandidateBuilder(Struct, frozen=True):
 
     @property
     def removed(self) -> Sequence[RemovedChannels]:
-        """The channels that were removed."""
+        """The removed channels."""
         return () if self.pruned is None else self.pruned.removed
 
     def build(self, left: Collection[ChangeKey] = ()) -> Candidate:
-        """The candidate without any change at the places of those `left`, but that their weights may be stored.
+        """Build the candidate without the changes at the places in `left`, whose weights may still be stored.
 
         Raises PassesError if a rule fails or the result is not valid.
         """
@@ -231,7 +235,7 @@ class CandidateBuilder(Struct, frozen=True):
 
 
 def replaced_operators(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, str]:
-    """The operators that lossy changes are about, by key: the type of the op at the place, or `operator_kind`.
+    """The operators that lossy changes affect, by key: the type of the op at the place, or `operator_kind`.
 
     `model` is the float model.
     """
@@ -240,7 +244,7 @@ def replaced_operators(model: Model, changes: Sequence[Change]) -> dict[ChangeKe
 
 
 def replaced_names(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, frozenset[str]]:
-    """The values that the ops compute which lossy changes are about, and their operators, by key.
+    """The operators that lossy changes affect, and the values that they compute, by key.
 
     `model` is the float model.
     """
@@ -255,7 +259,7 @@ def replaced_names(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, f
 
 
 def changed_weights(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, list[Value]]:
-    """The constant weights of the ops that lossy changes are about, by key. `model` is the float model."""
+    """The constant weights of the ops that lossy changes affect, by key. `model` is the float model."""
     makers = _makers(model)
     ops = {(c.by, c.place): weighted_op(makers[c.place]) for c in changes if c.place in makers}
     read = {key: [_before_transpose(v) for v in op.inputs if v is not None] for key, op in ops.items()}
@@ -269,12 +273,12 @@ def _before_transpose(v: Value) -> Value:
 
 
 def _makers(model: Model) -> dict[str, Op]:
-    """The ops by the names of the values that they compute."""
+    """The ops by the names of the values that they produce."""
     return {v.name: op for g in model.graph.with_subgraphs() for op in g.ops() for v in op.outputs}
 
 
 def weighted_op(op: Op) -> Op:
-    """The op in front of a clamp or of the Add of its bias, with which it is quantized, or itself."""
+    """The op before a clamp or bias Add, with which it is quantized, or the op itself."""
     maker = op.inputs[0].producer if op.type in {"Relu", "Clip", "Max", "Min"} and op.inputs[0] is not None else None
     inner = op if maker is None else maker
     summed = (v.producer for v in inner.inputs if v is not None and inner.type == "Add")
@@ -283,7 +287,7 @@ def weighted_op(op: Op) -> Op:
 
 
 def operator_kind(op: Op) -> str:
-    """The operator; of a Conv in groups, depthwise Conv; of a product without weights, MatMul of two values."""
+    """The operator type; depthwise and grouped Conv, and MatMul without weights, are distinguished."""
     if op.type == "MatMul" and not any(v is not None and v.is_const for v in op.inputs):
         return "MatMul of two values"
     groups = int(op.attr("group", 1)) if op.type == "Conv" else 1
@@ -291,6 +295,6 @@ def operator_kind(op: Op) -> str:
 
 
 def by_operator(operators: Mapping[ChangeKey, str]) -> Iterator[tuple[str, frozenset[ChangeKey]]]:
-    """The changes of each operator, the most frequent first."""
+    """Yield the changes of each operator, most frequent first."""
     for name, _ in Counter(operators.values()).most_common():
         yield name, frozenset(key for key, other in operators.items() if other == name)

@@ -1,4 +1,4 @@
-"""The document of a quantization: result, trials, errors by op, ranges, and what stays in float."""
+"""The document of a quantization: result, trials, errors by op, ranges, and ops in float."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ from ..report.number_text import (
 from .report import QuantizationReport, QuantizedOp
 from .search import LIMITS, TAKEN, Goal, Trial
 
-MAX_OPEN_ROWS = 40  # of a table on a page
+MAX_OPEN_ROWS = 40  # in a table on a page
 MAX_BARS = 20  # ops in the chart of errors; the table has all
 MAX_HISTOGRAMS = 6
-COLUMNS = 96  # of a histogram at most
-GAINS: Mapping[Goal, str] = {"latency": "faster or smaller", "size": "smaller", "memory": "of less memory"}
+COLUMNS = 96  # maximum in a histogram
+GAINS: Mapping[Goal, str] = {"latency": "faster or smaller", "size": "smaller", "memory": "smaller in memory"}
 
 
 def describe(
@@ -58,14 +58,14 @@ def describe(
     statistics: Mapping[str, ValueStatistics] | None = None,
     ranges: Mapping[str, Range] | None = None,
 ) -> Document:
-    """The trials, the comparison with the original, and the reasons of ops that stay in float.
+    """Describe the trials, the comparison with the original, and why ops stay in float.
 
-    A page has the `statistics` and `ranges` of activations as calibrated, if the result has some.
+    A page has the `statistics` and calibrated `ranges` of activations, if there are any.
     """
     threads = plural(report.threads, "thread") if report.threads else "a thread for each core"
     conditions = [
         f"Both ran side by side in {engines_text(report)}, and {threads}.",
-        "The budget was met on the report samples; for other data it is no guarantee.",
+        "The budget was met on the report samples; this is no guarantee for other data.",
     ]
     front = Charts([*front_charts(report)], {"ours": "taken", "baseline": "original", "plain": "other trials"})
     errors = Charts([*error_charts(report), *histogram_charts(report, statistics or {}, ranges or {})])
@@ -117,12 +117,12 @@ def quantization_tiles(report: QuantizationReport) -> Iterator[Tile]:
 
 
 def by_error(ops: Sequence[QuantizedOp]) -> list[QuantizedOp]:
-    """The ops with the greatest error of their own first; those without a measured one keep their order, last."""
+    """Order ops by their own error, largest first, followed by those without a measurement."""
     return sorted(ops, key=lambda op: (op.own_error is None, -(op.own_error or 0.0)))
 
 
 def front_charts(report: QuantizationReport) -> Iterator[Chart]:
-    """Accuracy against latency of all trials that have both, and of the original if its figure is finite."""
+    """Yield accuracy against latency of all trials that have both, and of the original if its figure is finite."""
     placed = [(t, _place(t)) for t in report.trials]
     taken = [p for t, p in placed if p is not None and t.outcome == TAKEN]
     others = [p for t, p in placed if p is not None and t.outcome != TAKEN]
@@ -134,7 +134,7 @@ def front_charts(report: QuantizationReport) -> Iterator[Chart]:
 
 
 def error_charts(report: QuantizationReport) -> Iterator[Chart]:
-    """The own error of the most sensitive ops."""
+    """Yield the own error of the most sensitive ops."""
     measured = [(op, op.own_error) for op in by_error(report.quantized) if op.own_error]
     if measured:
         title = "Sensitivity by op"
@@ -151,7 +151,7 @@ def error_charts(report: QuantizationReport) -> Iterator[Chart]:
 def histogram_charts(
     report: QuantizationReport, statistics: Mapping[str, ValueStatistics], ranges: Mapping[str, Range]
 ) -> Iterator[Chart]:
-    """The histograms of the most sensitive values that have one, and their ranges."""
+    """Yield histograms of the most sensitive values, with their ranges."""
     shown = 0
     for op in by_error(report.quantized):
         found = statistics[op.value] if op.value in statistics and op.value in ranges else None
@@ -183,7 +183,7 @@ def histogram_steps(histogram: Histogram) -> list[tuple[float, float]]:
 
 
 def trial_table(report: QuantizationReport) -> Table:
-    """All candidates of the search; where it is too wide, an interval is below its ratio."""
+    """All candidates of the search; an interval that is too wide is written below its ratio."""
     rows = [
         TableRow(
             (
@@ -209,7 +209,7 @@ def comparison_table(report: QuantizationReport) -> Table:
 
 
 def comparison_rows(report: QuantizationReport) -> Iterator[tuple[str, str, str, str]]:
-    """A name, the original, the result, and the change from one to the other."""
+    """Yield a name, the original, the result, and the change between them."""
     a, b = report.original, report.result
     yield "disk", decimal(a.bytes), decimal(b.bytes), change(a.bytes, b.bytes)
     for label, x, y in (
@@ -252,26 +252,26 @@ def _text(number: float | None, shown: Callable[[float], str] = lambda n: f"{n:.
 
 
 def removed_table(report: QuantizationReport) -> Table:
-    """The groups of channels of which some were removed, in the order of the model."""
+    """The groups of channels that were pruned, in model order."""
     rows = [(r.value, f"{r.removed:,}", f"{r.channels:,}") for r in report.removed]
     folded = len(rows) > MAX_OPEN_ROWS
     return table("Removed", ("channels that begin at", "removed", "of"), rows, folded=folded, on=PAGE)
 
 
 def removed_text(report: QuantizationReport) -> str:
-    """The number of channels that were removed, in words."""
+    """The number of removed channels in words."""
     return f"{plural(sum(r.removed for r in report.removed), 'channel')} removed"
 
 
 def float_table(report: QuantizationReport) -> Table:
-    """The ops that stay in float by operator and reason, the most frequent first."""
+    """The ops that stay in float, by operator and reason, most frequent first."""
     counts = Counter((op.operator, op.reason) for op in report.float_ops).most_common()
     rows = ((operator, f"{n:,}", reason) for (operator, reason), n in counts)
     return table("In float", ("stays in float", "ops", "reason"), rows, texts=["reason"])
 
 
 def wide_table(report: QuantizationReport) -> Table:
-    """The weights of more than 8 bits by bits and reason, those with the most bytes first."""
+    """The weights of more than 8 bits, by width and reason, largest first."""
     counts = defaultdict[tuple[int, str], list[int]](list)
     for w in report.kept_high_precision:
         counts[w.bits, w.reason].append(w.bytes)
@@ -281,12 +281,12 @@ def wide_table(report: QuantizationReport) -> Table:
 
 
 def summary_line(report: QuantizationReport) -> str:
-    """The outcome in words."""
+    """The outcome in one line."""
     samples = samples_text(report.samples)
     if report.is_original:
         return f"the original is kept: {kept_reason(report)} (samples: {samples})"
     ratio = next(iter(report.result.ratios.values()), None)
-    size = f"{decimal(report.result.bytes)} in place of {decimal(report.original.bytes)}"
+    size = f"{decimal(report.result.bytes)} instead of {decimal(report.original.bytes)}"
     found = figure_text(report, report.result.score) or "exact"
     figure = f"{report.figure} {found} on inputs that the search did not see"
     changes = [f"{plural(len(report.quantized), 'op')} changed"] if report.quantized or not report.removed else []
@@ -297,22 +297,22 @@ def summary_line(report: QuantizationReport) -> str:
 
 
 def kept_reason(report: QuantizationReport) -> str:
-    """The reason why the original is the result."""
+    """Why the original is the result."""
     gain = GAINS[report.goal]
     if not report.ended_by:
         return f"no candidate was within the budget and {gain}"
     if report.is_undecided:
         return f"the search {LIMITS[report.ended_by]} before a candidate that may be {gain} was scored"
     scored = sum(t.score is not None for t in report.trials)
-    found = f"none of the {plural(scored, 'candidate')} that it scored" if scored > 1 else "the one that it scored not"
+    found = f"and none of the {scored} scored candidates was" if scored > 1 else "and the only scored candidate was not"
     return f"the search {LIMITS[report.ended_by]}, {found} within the budget and {gain}"
 
 
 def limit_text(report: QuantizationReport) -> str:
-    """The limit that ended the search, and how to go on; "" for a complete one."""
+    """The limit that ended the search, and how to continue; "" for a complete search."""
     if not report.ended_by:
         return ""
-    how = f"--{report.ended_by} gives it more, and --journal lets it go on where it ended"
+    how = f"raise --{report.ended_by}, or use --journal to resume it"
     return f"the search {LIMITS[report.ended_by]} before all candidates were tried: {how}"
 
 
@@ -333,20 +333,20 @@ def samples_text(samples: Mapping[str, int]) -> str:
 
 
 def scheme_text(made: QuantizationReport | Trial) -> str:
-    """The scheme of a result or a trial, and its variant; "" for the original."""
+    """The scheme of a result or trial, with its variant; "" for the original."""
     return f"{made.scheme} ({made.variant})" if made.variant else made.scheme
 
 
 def loss_text(figure: str, budget: str, original: Score | None, result: Score | None) -> str:
-    """The figure of a result beside the figure of the original, and the loss with its interval."""
+    """The figure of a result compared with that of the original, and the loss with its interval."""
     before, after = score_text(figure, original), score_text(figure, result)
     against = f", the original's {before}" if before else ""
     lost = result.loss_text(budget, INTERVAL) if result is not None else ""
-    return f"{figure} {after}{against}{f', a loss of {lost}' if lost else ''}, on inputs that its search did not see"
+    return f"{figure} {after}{against}{f', a loss of {lost}' if lost else ''}, on inputs that the search did not see"
 
 
 def time_text(ratio: RatioInterval | None, report: QuantizationReport) -> str:
-    """The time against the original's."""
+    """The time relative to the original's."""
     if ratio is None:
         return ""
     where = "with ORT ALL" if report.engine == ONNXRUNTIME else f"in {_result_engine(report)}"
@@ -354,7 +354,7 @@ def time_text(ratio: RatioInterval | None, report: QuantizationReport) -> str:
 
 
 def engines_text(report: QuantizationReport) -> str:
-    """The engines of original and result."""
+    """The engines of the original and the result."""
     if report.engine == ONNXRUNTIME:
         return "onnxruntime with all its optimizations"
     other = "" if report.precision == SINGLE else f", the result in {report.precision}"
@@ -362,7 +362,7 @@ def engines_text(report: QuantizationReport) -> str:
 
 
 def engine_headings(report: QuantizationReport) -> tuple[str, str]:
-    """The headings of original and result, with the engine if that is not onnxruntime."""
+    """The headings of the original and the result, with the engine unless it is onnxruntime."""
     if report.engine == ONNXRUNTIME:
         return "original", "result"
     return f"original, {engine_label(report.engine, SINGLE)}", f"result, {_result_engine(report)}"
@@ -378,7 +378,7 @@ def figure_text(report: QuantizationReport, score: Score | None) -> str:
 
 
 def _place(trial: Trial) -> Point | None:
-    """The latency and the figure of a trial that has both."""
+    """The latency and the figure of a trial, if it has both."""
     if trial.ratio is None or trial.score is None or not isfinite(trial.score.figure):
         return None
     return trial.ratio.ratio, trial.score.figure

@@ -1,4 +1,4 @@
-"""Ops that the caller wants in float, by names of the original model."""
+"""Ops that the caller keeps in float, by names of the original model."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ...core.support.suggestions import did_you_mean
 def excluded_names(
     names: Sequence[str], original: Graph, floats: Graph, name_map: Path | None
 ) -> tuple[frozenset[str], list[str]]:
-    """The values and operators of the float model that `names` are about, and a note for each that has none there.
+    """Find the values and operators of the float model that `names` refer to, with a note for each without any.
 
-    A name of the original that the float model lacks stands for the ops that were made of its ops, which the file
-    `name_map` knows. Raises UsageError for a name that neither model has.
+    A name of the original that the float model lacks refers to the ops that were made from its ops, according to the
+    file `name_map`. Raises UsageError for a name that neither model has.
     """
     known, here = _known_names(original), _known_names(floats)
     found: set[str] = set()
@@ -42,12 +42,12 @@ def _ops(graph: Graph) -> list[Op]:
 
 
 def _known_names(graph: Graph) -> set[str]:
-    """The operators of a graph and the values that they compute."""
+    """The names of a graph's ops and of the values that they produce."""
     return {name for op in _ops(graph) for name in (op.type, *(v.name for v in op.outputs)) if name}
 
 
 def _successors(name: str, original: Graph, floats: Graph, name_map: Path | None) -> set[str]:
-    """The values of the float model that are equal to a value of the original, else those made of its ops."""
+    """The values of the float model that equal a value of the original, or else those made from its ops."""
     fates: dict[str, Any] = json.loads(name_map.read_text(encoding="utf-8")) if name_map is not None else {}
     tensors: dict[str, str | None] = fates.get("tensors", {})
     nodes: dict[str, list[str]] = fates.get("nodes", {})

@@ -1,4 +1,4 @@
-"""Quantized groups that onnxruntime does not compute on integers."""
+"""Quantized groups that onnxruntime does not compute with integers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ...passes.targets import QuantizationTarget
 from ..registry.environment import quantization_target
 from ..registry.timed_runs import run_timed
 
-OPTIMIZER = "ort-extended"  # the level that fuses groups; layouts, after it, rename ops
+OPTIMIZER = "ort-extended"  # the level that fuses groups; the following layout level renames ops
 GROUP_OPS = frozenset(("Conv", "MatMul", "Gemm", *JOINS, *UNARY_OPS))
-INTEGER_OPS = frozenset({"QGemm", "MatMulIntegerToFloat"})  # and those whose names start with QLinear
+INTEGER_OPS = frozenset({"QGemm", "MatMulIntegerToFloat"})  # and ops whose names start with QLinear
 TAG = re.compile(r"<(\d+)>")
 
 
 def fusion_check(target: QuantizationTarget) -> Callable[[Path, Collection[ChangeKey]], dict[ChangeKey, str]]:
-    """`unfused_groups` for a target whose activations onnxruntime fuses on this machine; else a check that finds none.
+    """`unfused_groups` for a target whose activations onnxruntime fuses on this machine, otherwise an empty check.
 
-    Signed ones it fuses on ARM. Other engines fuse other groups.
+    onnxruntime fuses signed activations on ARM. Other engines fuse other groups.
     """
     machine = quantization_target()
     is_checked = target.engine == machine.engine and target.activations == machine.activations
@@ -37,17 +37,17 @@ def fusion_check(target: QuantizationTarget) -> Callable[[Path, Collection[Chang
 
 
 def unfused_groups(model: Path, changes: Collection[ChangeKey]) -> dict[ChangeKey, str]:
-    """The changes of a quantized model whose op onnxruntime computes in float all the same, with the reason.
+    """The changes of a quantized model whose op onnxruntime still computes in float, with the reason.
 
-    A change is known by the value that it quantized, its place. Ops are followed by tags in their names, which the
-    fusions of onnxruntime keep. A model that it does not load has no fused group.
+    A change is identified by its place, the value that it quantized. Ops are tracked by tags in their names, which the
+    fusions of onnxruntime keep. If onnxruntime does not load the model, no group is fused.
     """
     library: Any = onnx  # its argument has no types
     proto: onnx.ModelProto = library.load(model, load_external_data=False)
     places = _group_places(proto, frozenset(place for _, place in changes))
     for i, node in enumerate(all_nodes(proto.graph.node)):
         node.name = f"<{i}>"
-    tagged = model.with_name(f"{model.stem}.tagged.onnx")  # beside the external weights
+    tagged = model.with_name(f"{model.stem}.tagged.onnx")  # next to the external weights
     try:
         onnx.save(proto, tagged)
         with ScratchFolder() as folder:
@@ -72,9 +72,9 @@ def _computes_on_integers(op_type: str) -> bool:
 
 
 def _group_places(model: onnx.ModelProto, wanted: Collection[str]) -> dict[int, str]:
-    """The places of the ops whose operands are all dequantized, by the number of the node.
+    """The places of ops whose operands are all dequantized, by node number.
 
-    Later passes may have replaced the value at a place: then its stem, from which names were made, is in others.
+    Later passes may have replaced the value at a place; its stem is then part of other names.
     """
     nodes = list(all_nodes(model.graph.node))
     maker = {name: node.op_type for node in nodes for name in node.output}
@@ -94,7 +94,7 @@ def _group_places(model: onnx.ModelProto, wanted: Collection[str]) -> dict[int, 
 
 
 def _names(node: onnx.NodeProto, readers: defaultdict[str, list[onnx.NodeProto]]) -> Iterator[str]:
-    """The names under which the result of an op is known: behind its bias, clamp and quantization, too."""
+    """Yield the names under which the result of an op is known, including after its bias, clamp and quantization."""
     current: Sequence[onnx.NodeProto] = [node]
     follow = {"Add", *CLAMPS} if node.op_type == "MatMul" else {*CLAMPS}
     while current:

@@ -1,4 +1,4 @@
-"""Inventory of a candidate: its quantized ops, its ops in float, and its weights of more than 8 bits, with reasons."""
+"""Inventory of a candidate: quantized ops, ops in float, and weights of more than 8 bits, with reasons."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .sensitivity import ValueErrors
 
 QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
 INTEGER_PREFIXES = ("QLinear", "QGemm", "QAttention", "ConvInteger", "MatMulInteger", "MatMulNBits", "DynamicQuantize")
-"""Starts of the names of operators that compute on integers with a scale."""
+"""Prefixes of operators that compute with scaled integers."""
 MOVEMENTS = ops_with(Trait.MOVES_DATA)
-WIDEST = 16  # bits of a value that counts as quantized
+WIDEST = 16  # bits; wider values do not count as quantized
 
 
 def quantized_ops(built: BuiltCandidate, errors: ValueErrors | None = None) -> list[QuantizedOp]:
-    """The changed values of a candidate in the order of the float model, weights last."""
+    """The changed values of a candidate in the order of the float model, followed by weights."""
     floats = built.builder.source.load()
     operators = replaced_operators(floats, built.candidate.changes)
     known = {v.name: i for i, v in enumerate(_computed_values(floats.graph))}
@@ -65,12 +65,12 @@ def _computed_values(graph: Graph) -> Iterator[Value]:
 
 
 def _stem(value: Value) -> str:
-    """The name of the value of the float model after which a value is named."""
+    """The name of the float model's value from which a value's name is derived."""
     return value.name.partition(FRESH_NAME_MARK)[0]
 
 
 def _group(value: Value, known: Collection[str]) -> Iterator[Op]:
-    """The ops that compute a value from others of the float model or their integers, backward."""
+    """Yield the ops that compute a value from others of the float model or their integers, in reverse order."""
     waiting, seen, own = [value], {value.name}, _stem(value)
     while waiting:
         op = waiting.pop().producer
@@ -84,11 +84,11 @@ def _group(value: Value, known: Collection[str]) -> Iterator[Op]:
 
 
 def _value_width(value: Value, group: list[Op]) -> tuple[int | None, float | None]:
-    """The bits and the scale of a value that is quantized, or that its readers quantize; the bits of halves."""
+    """The bits and the scale of a value that is quantized, directly or by its readers; the bits of halves."""
     if not group:
         return None, None
     maker = group[0]
-    if maker.type.startswith("QLinear"):  # onnxruntime's own have no inference of types
+    if maker.type.startswith("QLinear"):  # type inference does not know onnxruntime's own ops
         last = 0 if maker.type == "QLinearConcat" else len(maker.inputs) - 1
         place = next((i for i in range(last, -1, -1) if _greatest(maker.input(i)) is not None), last)
         zero = maker.input(place + 1)
@@ -105,21 +105,21 @@ def _value_width(value: Value, group: list[Op]) -> tuple[int | None, float | Non
 
 
 def _integer_bits(op: Op, integers: Value) -> int | None:
-    """The bits of the integers of a QuantizeLinear or DequantizeLinear, whose zero point has their type."""
+    """The integer bits of a QuantizeLinear or DequantizeLinear, from the type of its zero point."""
     zero_point = op.input(2)
     dtype = (integers if zero_point is None else zero_point).known_dtype
     return element_bits(dtype) if dtype else None
 
 
 def _weight_widths(op: Op) -> Iterator[tuple[int, float | None]]:
-    """The bits of the weights that an op takes, and their greatest scale, where it is the operand behind them."""
+    """Yield the bits of the weights that an op reads, with their largest scale if the op has it as an operand."""
     for i, v in enumerate(op.inputs):
         if v is None or v.tensor is None or len(v.tensor.dims) < 2:
             continue
         if v.known_dtype in FLOATS | INTEGER_DTYPES and element_bits(v.known_dtype) <= WIDEST:
             bits = int(op.attr("bits", 4)) if op.type == "MatMulNBits" else element_bits(v.known_dtype)
             if op.type == "Gather" and any(r.type == "BitShift" for r in op.outputs[0].consumers):
-                bits //= 2  # two integers in a byte
+                bits //= 2  # a byte has two integers
             readers = op.outputs[0].consumers if op.type == "Cast" else ()
             factors = [w for r in readers if r.type == "Mul" for w in r.inputs]
             scales = (found for w in (op.input(i + 1), *factors) if (found := _greatest(w)) is not None)
@@ -133,11 +133,11 @@ def _greatest(scales: Value | None) -> float | None:
 
 
 def float_ops(built: BuiltCandidate) -> list[FloatOp]:
-    """The ops of the float model that compute in float in a candidate, with the reason of each.
+    """The ops of the float model that compute in float in a candidate, with the reason for each.
 
-    Ops that only move data or run bodies, and changed ops, are left out; ops of which weights alone were stored are
-    not. Of a scheme whose passes have no rules, the ops that these declined. Types that are unknown behind operators
-    of onnxruntime are taken from the float model.
+    Changed ops, and ops that only move data or run bodies, are not included; ops of which only weights were stored are.
+    If a scheme's passes have no rules, these are the ops that the passes declined. Unknown types of values that
+    onnxruntime's operators produce are taken from the float model.
     """
     model = model_source(built.path, inline=True).load()
     model.graph.context.quantization = built.builder.spec
@@ -155,7 +155,7 @@ def float_ops(built: BuiltCandidate) -> list[FloatOp]:
         return v is not None and (v.known_dtype in FLOATS or (not v.known_dtype and v.name in floats))
 
     def reason_of_rules(op: Op) -> str:
-        """The reason that a rule for the operator gives; that there is none for other operators."""
+        """The reason that a rule for the operator gives, or that no rule is for the operator."""
         diagnoses = (diagnose_match(r, op) for r in rules if op.type in r.root_types)
         declined = (failure.reason for d in diagnoses for failure in d.failures)
         return next(declined, f"the scheme has no rule for {op.type}")
@@ -172,7 +172,7 @@ def float_ops(built: BuiltCandidate) -> list[FloatOp]:
 
 
 def compressed_before(graph: Graph) -> int:
-    """The number of ops that compute on integers with a scale, or read the result of a DequantizeLinear."""
+    """The number of ops that compute with scaled integers or read the result of a DequantizeLinear."""
     ops = (op for g in graph.with_subgraphs() for op in g.ops() if op.type not in QUANTIZERS)
     return sum(op.type.startswith(INTEGER_PREFIXES) or any(map(_is_dequantized, op.inputs)) for op in ops)
 
@@ -182,7 +182,7 @@ def _is_dequantized(value: Value | None) -> bool:
 
 
 def _is_arithmetic(op: Op) -> bool:
-    """Whether an op does arithmetic that is not part of a quantized group."""
+    """Whether an op does arithmetic outside quantized groups."""
     is_movement = op.type in MOVEMENTS and not op.domain
     if is_movement or op.type in {*QUANTIZERS, "Identity", "Constant"} or op.type.startswith(INTEGER_PREFIXES):
         return False
@@ -190,15 +190,15 @@ def _is_arithmetic(op: Op) -> bool:
 
 
 def _reason_of_clamp(op: Op, by_place: Mapping[str, str]) -> str:
-    """The reason of the group of an op with the clamp behind it."""
+    """The reason of an op's group, including the following clamp."""
     readers = list(op.outputs[0].consumers)
     return by_place.get(readers[0].outputs[0].name, "") if len(readers) == 1 and readers[0].outputs else ""
 
 
 def kept_high_precision(built: BuiltCandidate, trials: Sequence[Trial]) -> list[HighPrecisionWeight]:
-    """The constants of floats of a candidate, but for small ones, the largest first.
+    """The float constants of a candidate, except small ones, largest first.
 
-    `trials` are all trials of the search, among them combinations of the candidate with ways of storing weights.
+    `trials` are all trials of the search, including combinations of the candidate with ways to store weights.
     """
     refused = _refused_storing(built.trial, trials)
     found: list[HighPrecisionWeight] = []
@@ -212,24 +212,24 @@ def kept_high_precision(built: BuiltCandidate, trials: Sequence[Trial]) -> list[
 
 
 def _refused_storing(trial: Trial, trials: Sequence[Trial]) -> str:
-    """The outcomes of the combinations of a trial with ways of storing weights, but for its own; "" without any."""
+    """The outcomes of combining a trial with ways to store weights, except its own; "" without any."""
     base = trial.variant
     for name in STORE_WEIGHTS:
         base = base.removesuffix(name).removesuffix(", ")
     combined = {f"{base}, {name}" if base else name: name for name in STORE_WEIGHTS}
     others = (t for t in trials if t.scheme == trial.scheme and t.variant in combined and t.variant != trial.variant)
-    return "; ".join(f"as by {combined[t.variant]}: {t.outcome}" for t in others if t.outcome != TAKEN)
+    return "; ".join(f"{combined[t.variant]}: {t.outcome}" for t in others if t.outcome != TAKEN)
 
 
 def _reason_of_width(v: Value, bits: int, built: BuiltCandidate, refused: str) -> str:
-    """The reason why a constant has more than 8 bits."""
+    """Why a constant has more than 8 bits."""
     readers = [r for op in v.consumers for r in (op.outputs[0].consumers if op.type == "Cast" else (op,))]
     scheme = built.builder.scheme
     if any(op.type in QUANTIZERS for op in readers):
-        return "scales of a quantized group are floats"
+        return "the scales of quantized groups are floats"
     is_weight = any(op.type in CHANNEL_AXES and op.inputs[0] is not v for op in readers)
     if (v.tensor is not None and len(v.tensor.dims) < 2) or not is_weight:
-        narrow = "8 bits are for weights with channels: it is a bias, a scale or an operand of another op"
+        narrow = "only weights with channels can have 8 bits: this is a bias, a scale, or an operand of another op"
         return narrow if bits < 32 else built.candidate.declines.get(v.name) or refused or narrow
     is_stored = bool(scheme.stores) or scheme.name in STORE_WEIGHTS
     return refused or ("8 bits would save nothing" if is_stored else "no scheme that stores weights was requested")

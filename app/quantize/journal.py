@@ -1,4 +1,4 @@
-"""Results of trials, kept in a file so that an interrupted search can go on."""
+"""Results of trials in a file, so that an interrupted search can be resumed."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Journal:
-    """Results by key, appended to `path` as lines of JSON as soon as they are known; None: kept in memory only.
+    """Results by key, appended to `path` as lines of JSON as soon as they are known; kept only in memory if it is None.
 
-    `conditions` is a digest of all that results depend on beside their key: those under other ones do not count.
-    `command` is the one that writes it.
+    `conditions` is a digest of everything besides the key that results depend on; results with other digests are
+    ignored. `command` is the command that writes the journal.
     """
 
     path: Path | None = None
     conditions: str = ""
     command: str = "quantize"
     _known: dict[str, Any] = field(default_factory=dict[str, Any], init=False)
-    _is_ended: bool = field(default=True, init=False)  # its last line
+    _is_ended: bool = field(default=True, init=False)  # whether the last line is complete
 
     def __post_init__(self) -> None:
-        """Read the results of an earlier run. Raises ModelError for a file that holds something else."""
+        """Read the results of an earlier run. Raises ModelError for a file with other content."""
         if self.path is None or not self.path.exists():
             return
         try:
             *lines, last = read_text(self.path, MAX_BYTES).split("\n")
-            is_cut = last.startswith('["') and not _is_json(last)  # by an interruption, as no other file is
+            is_cut = last.startswith('["') and not _is_json(last)  # by an interruption
             self._known = dict(map(json.loads, lines if is_cut or not last else [*lines, last]))
             self._is_ended = not last or is_cut
             if is_cut:
@@ -50,7 +50,7 @@ class Journal:
     def result(
         self, key: str, kind: type[T], compute: Callable[[], T], is_whole: Callable[[T], bool] = lambda _: True
     ) -> T:
-        """The known result of a key, or the computed one; a known one of another kind or not whole is damaged."""
+        """Return the known result of a key, or compute it; a known one of another type or incomplete is damaged."""
         key = f"{self.conditions} {key}".strip()
         if key in self._known:
             with suppress(ValidationError):

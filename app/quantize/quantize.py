@@ -1,4 +1,4 @@
-"""`quantize`: compression of a model within a budget of accuracy, never slower than the original."""
+"""`quantize`: compression of a model within an accuracy budget, never slower than the original."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ from .schemes import (
 from .search import TAKEN, BuiltCandidate, Deadline, Limits, RaceRatios, Search, Variants, candidate_time
 from .sensitivity import orders_to_leave, value_errors
 
-SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
+SENSITIVITY_SAMPLES = 8  # on which the errors of single ops are measured
 LARGER = "the result is larger than the original: scales and conversions take more than its weights save"
 SHORT_NAMES = "inner values and nodes have short names: the long ones would be a tenth of the file or more"
 INTEGER_CACHE = "the interface has changed, as --int8-cache asks for: {} and {} are int8, as {} and {}"
@@ -104,29 +104,48 @@ class QuantizationResult:
 
     @property
     def model(self) -> onnx.ModelProto:
-        """The model as a message."""
+        """The model as a protobuf message."""
         self.candidate.shorten_texts()
         return to_onnx(self.candidate.model)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to `path`, whole or not at all; with external data if the original has some."""
+        """Write the model to `path` atomically, with external data if the original has external data."""
         self.candidate.save(path)
 
     def __repr__(self) -> str:
-        """The result in a line."""
+        """The result in one line."""
         return printable(f"<QuantizationResult {summary_line(self.report)}>")
 
     def _repr_html_(self) -> str:
-        """The card that a notebook shows."""
+        """The card shown in a notebook."""
         return report_card(self.report)
 
 
 @with_process_options
 def quantize_model(model: ModelLike, options: QuantizationOptions) -> QuantizationResult:
-    """Quantize a model within an accuracy `budget`; the original is returned if nothing is faster or smaller.
+    """Quantize a model within an accuracy `budget`; return the original if nothing is faster or smaller.
 
-    Candidates, and the original in f32, are timed in an `engine`, whose other precisions are schemes, too; losses are
-    relative to the original in onnxruntime.
+    Options:
+        data: inputs to calibrate with: .npz files, a folder of ONNX test data, `file.py:reader`, an iterable of feeds,
+    or a
+            CalibrationDataReader of onnxruntime. Without it, inputs are generated from `seed`, and by default, only
+    schemes
+            that need no calibration are tried.
+        labelled, metric: measure accuracy as for `bench`. Without labels, candidates are compared with the original.
+        scheme: "auto", or names of schemes.
+        goal: what to minimize: latency, size or memory.
+        engine: the engine that runs the candidates, and the original in f32; its other precisions are also schemes.
+        block_size, asymmetric: in weights4 and weights8, the number of weights that share a scale, and whether they
+    also
+            have a zero point.
+        int8_cache: make past and present keys and values int8.
+        target: the processor or engine that the result is for; this machine by default.
+        leave: values or operators that stay in float.
+        plugin: plugins whose rules with contract LOSSY run before the rules of each scheme.
+        trials, time: limits of the search: the number of scored trials, and seconds.
+        journal: a file that makes an interrupted search resumable.
+        json, html: files for the report as JSON and as a page. Either of them, or `op_errors`, measures the errors of
+            single ops on a few calibration samples.
 
     `data` to calibrate with: an .npz file or several, a folder of ONNX test data, `file.py:reader`, an iterable of
     feeds, or a CalibrationDataReader of onnxruntime. Without it, inputs are drawn from `seed`, and by default only
@@ -140,10 +159,8 @@ def quantize_model(model: ModelLike, options: QuantizationOptions) -> Quantizati
     `json`: a file for the report as JSON, `html`: for a page of HTML. Either of them, or `op_errors`, measures the
     errors of single ops on a few calibration samples.
 
-    The result is within the budget on the report samples; for the latency, it is not slower than the original under
-    ORT ALL with `threads`.
     Raises ModelError for an unusable model or data, UsageError for unusable options, UnverifiableError if the original
-    fails on all inputs, VerificationError if its optimized float model is wrong.
+    fails on all inputs, and VerificationError if its optimized float model is wrong.
 
     Examples:
         >>> result = quantize("model.onnx", trials=1, min_time=0.01, threads=1)
@@ -170,7 +187,7 @@ def quantize_model(model: ModelLike, options: QuantizationOptions) -> Quantizati
 def quantize_prepared(
     setup: QuantizationContext, options: QuantizationOptions, timer: PhaseTimer, folder: Path, journal: Journal
 ) -> tuple[QuantizationResult, BuiltCandidate | None]:
-    """Search for the best candidate, None for the original; only `folder` and `journal` are written to."""
+    """Search for the best candidate, or None for the original; writes only to `folder` and `journal`."""
     samples, target, session = setup.samples, setup.target, setup.racing.session
     found_versions = engine_versions([session])
     measured_with = (options.metric, setup.budget, options.threads, options.min_time, sorted(found_versions.items()))
@@ -202,7 +219,7 @@ def quantize_prepared(
             counts = plural(len(pasts), "input"), plural(len(presents), "output")
             notes.append(INTEGER_CACHE.format(*counts, pasts[0], presents[0]))
         if options.int8_cache and taken is not None and (left := caching_ops(taken.candidate.model.graph)):
-            notes.append(f"--int8-cache: {plural(len(left), 'cache')} of floats left, as {left[0].outputs[1].name}")
+            notes.append(f"--int8-cache: {plural(len(left), 'cache')} stay in float, such as {left[0].outputs[1].name}")
     report = QuantizationReport(
         setup.source.label,
         "" if taken is None else taken.trial.scheme,
@@ -232,7 +249,7 @@ def quantize_prepared(
     )
     if taken is not None and taken.trial.changed:
         return QuantizationResult(report, taken.candidate), taken
-    original = model_source(setup.model, inline=False).load()  # with its functions
+    original = model_source(setup.model, inline=False).load()  # including its functions
     return QuantizationResult(report, Candidate(original, (), setup.source.is_external)), taken
 
 
@@ -240,7 +257,7 @@ quantize = with_keywords(QuantizationOptions, "quantize")(quantize_model)
 
 
 def checked_paths(options: QuantizationOptions, source: ModelSource) -> OutputPaths:
-    """The paths to write. Raises ModelError for those that cannot be, UsageError for unusable choices."""
+    """The paths to write. Raises ModelError for unwritable ones, and UsageError for invalid choices."""
     session, precisions = engine_to_measure(options)
     requested_schemes(options.scheme, options.calibrate, options.format, precisions)
     weight_settings(options)
@@ -252,9 +269,9 @@ def checked_paths(options: QuantizationOptions, source: ModelSource) -> OutputPa
 
 
 class QuantizationContext(Struct, frozen=True):
-    """The models, samples and measures of a quantization; `floats` is the optimized model before it is compressed.
+    """The models, samples and measures of a quantization; `floats` is the optimized model before compression.
 
-    `leave`: values and operators that stay in float.
+    `leave` names values and operators that stay in float.
     """
 
     model: ModelLike
@@ -273,7 +290,7 @@ class QuantizationContext(Struct, frozen=True):
 
     @property
     def sensitivity_feeds(self) -> Sequence[Mapping[str, Any]]:
-        """Samples on which errors of single ops are measured."""
+        """Samples on which the errors of single ops are measured."""
         return (self.samples.calibration or self.samples.drawn)[:SENSITIVITY_SAMPLES]
 
     def scored_outputs(self, metric: str) -> list[str]:
@@ -293,7 +310,7 @@ class QuantizationContext(Struct, frozen=True):
         )  # fmt: skip
 
     def search(self, options: QuantizationOptions, folder: Path, timer: PhaseTimer, **settings: Any) -> Search:
-        """A search that has not begun, with further `settings`, for the time that the phases before have left."""
+        """A search that has not started, with further `settings`, for the time that earlier phases have left."""
         seconds = max((1 - LAST_SHARE) * options.time - sum(timer.seconds.values()), 0.0)
         return Search(
             self.criteria.searched,
@@ -316,10 +333,10 @@ class QuantizationContext(Struct, frozen=True):
 
 
 def fastest_quantized(model: Path, options: QuantizationOptions, path: Path) -> tuple[str, str]:
-    """Write the fastest candidate within the budget, also on samples that its search did not see: its scheme and loss.
+    """Write the fastest candidate that is within the budget, also on unseen samples; return its scheme and loss.
 
-    It is not raced against the original once more: that is left to the caller. Of `auto`, schemes that only store
-    weights in fewer bits are left out. Raises PassesError if there is none that is faster.
+    The caller must race it against the original. With `auto`, schemes that only store weights in fewer bits are
+    skipped. Raises PassesError if no candidate is faster.
     """
     timer, source = PhaseTimer(phase_callback(options.progress)), model_source(model, inline=True)
     with ScratchFolder() as folder:
@@ -338,7 +355,7 @@ def fastest_quantized(model: Path, options: QuantizationOptions, path: Path) -> 
                 criterion = setup.criteria.reported
                 loss = loss_text(criterion.name, options.budget, Score(criterion.reference, 0.0), score)
                 return scheme_text(built.trial), loss
-    raise PassesError("no candidate is within the budget, and faster")
+    raise PassesError("no candidate is faster and within the budget")
 
 
 def prepare(
@@ -352,7 +369,7 @@ def prepare(
 ) -> QuantizationContext:
     """Read the samples, optimize the float model, and run the original on them.
 
-    Raises UsageError for a budget or a target that does not exist, PluginError, and the errors of unusable samples.
+    Raises UsageError for an invalid budget or target, PluginError, and the errors of unusable samples.
     """
     budget, target = Budget.parse(options.budget), quantization_target(options.target)
     engine = engine_to_measure(options)
@@ -360,7 +377,7 @@ def prepare(
     with timer.phase(LOADING):
         source, frozen = frozen_source(source, options)
         loaded = source.load()
-        paths.require_distinct(source.files)  # files of weights are known now
+        paths.require_distinct(source.files)  # the files of weights are known only now
         samples = read_samples(source, options.data, options.labelled, options.metric, options.seed)
     with timer.phase(OPTIMIZING):
         names = folder / "names.json" if options.leave else None
@@ -399,7 +416,7 @@ def prepare(
 
 
 def with_wide_halves(model: ModelLike, source: ModelSource, folder: Path) -> tuple[ModelLike, list[str]]:
-    """The model with ops of half precision in single precision, and a note that says so; as it is without any."""
+    """The model with half-precision ops converted to single precision, and a note; unchanged if there are none."""
     wide = source.load()
     changes = WidenHalves().run(wide.graph, ChangeLog())
     if not changes:
@@ -411,12 +428,12 @@ def with_wide_halves(model: ModelLike, source: ModelSource, folder: Path) -> tup
 def measured_result(
     finalists: Sequence[BuiltCandidate], setup: QuantizationContext, search: Search
 ) -> tuple[BuiltCandidate | None, Measured, Measured]:
-    """The first candidate that is within the budget on samples that the search did not see, and not slower once more.
+    """Find the first candidate that is within the budget on unseen samples, and not slower when raced again.
 
-    For one that is not within the budget there, a more accurate one is tried next; for one that takes longer than in
-    the search, those that are better then; in the end, those that were not scored as another was better. It may be
-    slower if another goal than the latency is given. With it, None for the original, the original and the result as
-    measured.
+    If a candidate is over the budget there, a more accurate one is tried next; if it takes longer than in the search,
+    those that are then better; and finally those that were not scored because another was better. A candidate may be
+    slower if the goal is not latency. Returns it, or None for the original, with the measurements of the original and
+    the result.
     """
     reference, waiting = Score(setup.criteria.reported.reference, 0.0), list(finalists)
     measured: dict[Path, tuple[Measured, Measured]] = {}
@@ -454,7 +471,7 @@ def longer_ratio(searched: RatioInterval | None, final: RatioInterval) -> RatioI
 
 
 def page_text(report: QuantizationReport, taken: BuiltCandidate | None, calibration: Calibration | None) -> str:
-    """The page, with the calibrated ranges of a candidate that has some."""
+    """The page, with the calibrated ranges of the candidate if there are any."""
     if taken is None or calibration is None or not taken.builder.spec.ranges:
         return page_html(describe(report))
     source, found = taken.builder.source, calibration.statistics
@@ -467,7 +484,7 @@ def page_text(report: QuantizationReport, taken: BuiltCandidate | None, calibrat
 
 
 def model_notes(graph: Graph) -> list[str]:
-    """Notes for the user about parts of a model that were compressed before."""
+    """Notes for the user about parts of a model that were already compressed."""
     notes: list[str] = []
     if count := compressed_before(graph):
         notes.append(f"{plural(count, 'op')} of the model are quantized already: only the others are changed")
@@ -478,9 +495,9 @@ def model_notes(graph: Graph) -> list[str]:
 
 
 def engine_to_measure(options: QuantizationOptions) -> tuple[SessionConfig, Mapping[str, str]]:
-    """The session of candidates, and the precisions that are schemes, with the schemes of their weights.
+    """The session of candidates, and the precisions that are schemes, mapped to the schemes of their weights.
 
-    They are all that the engine has, if none is named. Raises UsageError.
+    If no precision is named, these are all precisions of the engine. Raises UsageError.
     """
     (session,) = session_configs(SessionOptions(threads=options.threads), [options.engine])
     engine = find_engine(session.engine)
@@ -491,8 +508,8 @@ def engine_to_measure(options: QuantizationOptions) -> tuple[SessionConfig, Mapp
 class OriginalRace(Struct, frozen=True):
     """Races against the original in f32, under ORT ALL or in another engine, on common inputs by batch size.
 
-    Candidates run in the `session`, or in one of the `precisions`. Where there is little time until `end`, in seconds
-    of a monotonic clock, races have fewer calls and sets.
+    Candidates run in the `session`, or in one of the `precisions`. If little time remains until `end`, in seconds of a
+    monotonic clock, races have fewer calls and sets.
     """
 
     original: Path
@@ -508,10 +525,7 @@ class OriginalRace(Struct, frozen=True):
         return AS_USERS_RUN if self.session.is_onnxruntime else self.session
 
     def ratios(self, models: Sequence[Path], precisions: Sequence[str]) -> list[RaceRatios | str]:
-        """The time of each model divided by the time of the original, of the least batch; or why there is none.
-
-        With it, the peak memory.
-        """
+        """The time and peak memory of each model relative to the original, at the smallest batch; or the failure."""
         batch = min(self.feeds.by_batch)
         share = RACE_SHARE * (self.end - monotonic()) / (1 + len(models))
         is_short = share < self.options.min_time
@@ -532,9 +546,9 @@ class OriginalRace(Struct, frozen=True):
         batches: Sequence[int] = (),
         sets: int | None = None,
     ) -> list[ModelMetrics]:
-        """The metrics of the original and of models, measured in one race; of all batch sizes by default.
+        """Measure the original and models in one race; all batch sizes by default.
 
-        `precisions` of the models, if not the session's. `sets`: of processes, FINAL_SETS by default.
+        `precisions` of the models differ from the session's if given. `sets` of processes are FINAL_SETS by default.
         """
         feeds = {b: arrays for b, arrays in self.feeds.by_batch.items() if b in (batches or self.feeds.by_batch)}
         effort = benchmark.BenchmarkConfig(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def _parse_goal(given: Any) -> Goal:
-    """A goal of a search. Raises ValueError for another value; targets had this flag before."""
+    """A goal of a search. Raises ValueError for other values, with a hint for targets, which once had this flag."""
     from ...passes.targets import QUANTIZATION_TARGETS  # noqa: PLC0415 - imports onnx
     from .search import GOALS  # noqa: PLC0415 - as above
 

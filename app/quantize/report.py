@@ -20,7 +20,7 @@ from .search import Goal, Trial
 
 
 class Measured(Struct, frozen=True):
-    """A model on disk and in its engine, onnxruntime with all optimizations; `score` is that on the report set."""
+    """A model on disk and in its engine, onnxruntime with all optimizations; `score` is on the report samples."""
 
     bytes: int
     metrics: ModelMetrics
@@ -29,12 +29,12 @@ class Measured(Struct, frozen=True):
 
 
 class QuantizedOp(Struct, frozen=True):
-    """The outcome for a `value` of the float model, or of the `operator` that makes it ("" for a weight).
+    """The outcome for a `value` of the float model, computed by `operator` ("" for a weight).
 
-    `bits` is the width of the value and `weight_bits` the width of weights, None where they stay as wide as they were;
-    `scale` is the value's, `weight_scale` the greatest of the weights, None without one number for it. `error` is the
-    power of the value's noise on calibration data, divided by the power of the signal, and `own_error` that of
-    the op with the operands of the original; None where they were not measured.
+    `bits` is the width of the value and `weight_bits` that of weights; None if unchanged. `scale` is that of the value
+    and `weight_scale` the largest of the weights; None if there is no single number. `error` is the power of the
+    value's noise on calibration data divided by the power of the signal, and `own_error` the same for the op with the
+    original's operands; None if not measured.
     """
 
     value: str
@@ -49,7 +49,7 @@ class QuantizedOp(Struct, frozen=True):
 
 
 class FloatOp(Struct, frozen=True):
-    """An op that computes in float: the value of its first output, its operator, and the reason."""
+    """An op that computes in float: its first output, its operator, and the reason."""
 
     value: str
     operator: str
@@ -57,7 +57,7 @@ class FloatOp(Struct, frozen=True):
 
 
 class HighPrecisionWeight(Struct, frozen=True):
-    """A constant of floats by its name: its bytes, the bits of an element, and why these are not 8."""
+    """A float constant: its name, its bytes, the bits of an element, and why it does not have 8 bits."""
 
     name: str
     bytes: int
@@ -67,15 +67,18 @@ class HighPrecisionWeight(Struct, frozen=True):
 
 @dataclass(slots=True)
 class QuantizationReport:
-    """The outcome: `scheme` and `variant` made the result, "" if it is the original.
+    """The outcome: `scheme` and `variant` made the result; both are "" if it is the original.
 
-    `goal` is what was to be small; `ended_by` names the limit, time or trials, that kept the search from trying more.
-    `figure` names the figure of the scores; `reference` is the original's on the samples of the search, on which trials
-    are scored. `samples` are the numbers of those for calibration, search and report.
-    `quantized` are the changed ops, `float_ops` all others that compute in float, with reasons;
-    `kept_high_precision` the constants of floats. `multiplications` is the share that pruning left of those in
-    convolutions and products with weights, `removed` are the channels without which that is. The original ran in the
-    `engine`, in f32, and the result in it and in the `precision`.
+    Attributes:
+        goal: what was minimized.
+        ended_by: the limit, time or trials, that ended the search early.
+        figure: the name of the scores' figure; `reference` is that of the original on the search samples.
+        samples: the numbers of samples for calibration, search and report.
+        quantized: the changed ops; `float_ops` are all others that compute in float, with reasons.
+        kept_high_precision: the float constants.
+        multiplications: the share of multiplications in convolutions and products with weights that pruning left;
+            `removed` are the pruned channels.
+        engine: the engine in which both ran, the original in f32 and the result in `precision`.
 
     Examples:
         >>> report = quantize("model.onnx", trials=1, min_time=0.01, threads=1).report
@@ -121,7 +124,7 @@ class QuantizationReport:
 
     @property
     def columns(self) -> ResultRow:
-        """Its columns in tables."""
+        """The columns for tables."""
         return {
             "outcome": KEPT if self.is_original else COMPRESSED,
             "scheme": " ".join(filter(None, (self.scheme, self.variant))) or None,
@@ -131,7 +134,7 @@ class QuantizationReport:
         }
 
     def to_json(self) -> str:
-        """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
+        """The report as JSON text; times in seconds; infinite and NaN figures are null."""
         return json_text(to_builtins(self))
 
     __repr__, _repr_html_ = report_line, report_card

@@ -1,4 +1,4 @@
-"""Samples of a quantization: data to calibrate with, to score candidates on, and to report on."""
+"""Samples of a quantization, for calibration, for scoring candidates, and for the report."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ Loader = Callable[[], Feeds]
 
 @dataclass(frozen=True, slots=True)
 class CalibrationData(Sequence[Feeds]):
-    """Samples, loaded when they are read; each has the inputs of a model by name. Of several files, one is in memory.
+    """Samples, loaded when they are read; each maps a model's inputs to arrays. At most one file is in memory.
 
-    `source` says where they come from; samples that are `drawn` are random numbers, not data. `folders` hold those that
-    can be read only once. `notes` say which were left out.
+    `source` describes their origin; `drawn` samples are random numbers instead of data. `folders` hold samples that can
+    be read only once. `notes` say which samples were skipped.
     """
 
     source: str
@@ -80,25 +80,26 @@ class CalibrationData(Sequence[Feeds]):
         return f"{count} drawn at random" if self.drawn else f"{count} of {self.source}"
 
     def chosen(self, places: Iterable[int]) -> CalibrationData:
-        """The samples of these indices, in their order."""
+        """The samples with these indices, in this order."""
         return replace(self, loaders=tuple(self.loaders[i] for i in sorted(places)))
 
 
 def read_calibration_data(
     data: Any, inputs: Sequence[InputSpec], *, limit: int = MAX_SAMPLES, seed: int = 0
 ) -> CalibrationData:
-    """Up to `limit` samples, chosen by `seed` where there are more and their number is known, else the first.
+    """Read up to `limit` samples: chosen by `seed` if their number is known, otherwise the first.
 
-    `data` is one of, or a list of files of, these:
+    `data` is one of these, or a list of files:
 
-    - an .npz, or arrays by name: a sample for each row along the batch, or for the rows of each fixed batch; without a
-      batch, one sample. A name such as `s0/x` has a sample and an input. Arrays called labels are left out.
-    - a folder of ONNX test data, with a sample in each `test_data_set_*`, or of .npz.
-    - `file.py:function` or `file.py` with a function `reader`, which takes no arguments and returns one of the next.
-    - an iterable of samples, arrays by name; one that can be read only once is kept in files.
+    - an .npz file or arrays by name: one sample per row of the batch, or per batch if its size is fixed; without a
+    batch,
+      one sample. A name such as `s0/x` has a sample and an input. Arrays named labels are ignored.
+    - a folder of .npz files, or of ONNX test data with a sample in each `test_data_set_*`.
+    - `file.py:function`, or `file.py` with a function `reader`, which takes no arguments and returns one of the
+    following. - an iterable of samples, each arrays by name; samples that can be read only once are kept in files.
     - a CalibrationDataReader of onnxruntime: its `get_next` returns samples, and None at the end.
 
-    Raises ModelError for data that are not the model's inputs, PluginError for a file that cannot be run.
+    Raises ModelError for data that does not fit the model's inputs, and PluginError for a file that cannot be run.
     """
     ignored = () if any(i.name == LABELS for i in inputs) else (LABELS,)
     given = with_python_data(data, "--data")
@@ -107,20 +108,20 @@ def read_calibration_data(
     found = CalibrationData(samples.source, loaders, folders=samples.folders, notes=samples.notes)
     if len(found) > limit:
         found = found.chosen(np.random.default_rng(seed).permutation(len(found))[:limit].tolist())
-    _ = found[0]  # raises ModelError here, not in the middle of a run
+    _ = found[0]  # raises ModelError now instead of during a run
     return found
 
 
 def draw_calibration_data(source: ModelSource, count: int = DRAWN_SAMPLES, seed: int = 0) -> CalibrationData:
-    """Samples of random numbers on which the model runs. Raises UnverifiableError if there are none."""
+    """Generate samples of random numbers on which the model runs. Raises UnverifiableError if there are none."""
     samples = read_given_samples(drawn_feeds(source, count, seed), input_specs(source.load()), limit=count)
     return CalibrationData("", tuple(s.load for s in samples.samples), drawn=True, folders=samples.folders)
 
 
 def split_samples(data: CalibrationData, seed: int = 0) -> tuple[list[CalibrationData], str]:
-    """Half of the samples for calibration, up to 128; the others for search and report. Below 3, all share them.
+    """Split samples: half for calibration, up to 128; the others for search and report. Below 3, all parts share them.
 
-    The three parts, and a note with their sizes.
+    Returns the three parts, and a note with their sizes.
     """
     count = len(data)
     if count < DISJOINT_SAMPLES:
@@ -134,7 +135,7 @@ def split_samples(data: CalibrationData, seed: int = 0) -> tuple[list[Calibratio
 
 
 Part = LabelledPart | Sequence[Feeds]
-"""Samples to compare models on: by a metric, or by agreement with the original."""
+"""Samples to compare models on, by a metric or by agreement with the original."""
 
 
 def criterion(part: Part, model: Model, budget: Budget, original: Loadable, metric: str = "") -> Criterion:
@@ -158,7 +159,7 @@ class Criteria(Struct, frozen=True):
     all_rows: Criterion | None = None
 
     def excess(self, model: Loadable, config: SessionConfig = AS_USERS_RUN) -> tuple[Score, str]:
-        """The score of a model on the samples for report, and where it is over the budget, if it is."""
+        """The score of a model on the report samples, and where it is over the budget, or ""."""
         reported = score = self.reported.score(model, config)
         criterion, rows = self.reported, "the report set"
         if self.all_rows is not None and not score.failure and criterion.allows(score):
@@ -186,7 +187,7 @@ class Samples(Struct, frozen=True):
     metric: str = ""
 
     def digest(self) -> str:
-        """A digest of the samples that candidates are scored on."""
+        """A digest of the samples on which candidates are scored."""
         found = sha256()
         part = self.search
         inputs = [part.examples.arrays] if isinstance(part, LabelledPart) else part
@@ -232,7 +233,7 @@ class Samples(Struct, frozen=True):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The numbers of samples by part; those that are drawn for calibration count as well."""
+        """The numbers of samples by part, including those drawn for calibration."""
         calibration = self.calibration or self.drawn
         return {"calibration": len(calibration), "search": len(self.search), "report": len(self.report)}
 
@@ -246,7 +247,7 @@ def _spread(part: Part, most: int) -> Part:
 
 
 def labelled_halves(examples: LabelledSet, inputs: Sequence[InputSpec]) -> tuple[LabelledSet, LabelledSet]:
-    """The rows of even and of odd index. Raises ModelError for a set that does not fit the inputs."""
+    """The rows with even and with odd index. Raises ModelError for a set that does not fit the inputs."""
     labels = examples.labels(inputs)
     if len(labels) < 2:
         raise ModelError(f"{examples.name}: only one row; the search and the report need at least one each")
@@ -257,16 +258,16 @@ def labelled_halves(examples: LabelledSet, inputs: Sequence[InputSpec]) -> tuple
 def read_samples(source: ModelSource, data: Any, labelled: str | Path | None, metric: str, seed: int) -> Samples:
     """The samples in `data` and in a labelled set; drawn ones without either.
 
-    Without data, labelled rows of the search calibrate as well; then, and without labels, the parts of one set are
-    disjoint where there are enough samples. Raises ModelError for data or labels that do not fit the model,
+    Without data, the labelled rows of the search are also used to calibrate. Then, and without labels, the parts of one
+    set are disjoint if there are enough samples. Raises ModelError for data or labels that do not fit the model, and
     UnverifiableError if it runs on no drawn inputs.
     """
     inputs = input_specs(source.load())
-    limit = MAX_SAMPLES if labelled is None else MAX_CALIBRATION_SAMPLES  # labels are there for the comparisons
+    limit = MAX_SAMPLES if labelled is None else MAX_CALIBRATION_SAMPLES  # labels are used for the comparisons
     given = None if data is None else read_calibration_data(data, inputs, limit=limit, seed=seed)
     if labelled is not None:
         examples = LabelledSet.read(Path(labelled))
-        load_metric(metric, examples.labels(inputs), examples.arrays)  # raises UsageError here
+        load_metric(metric, examples.labels(inputs), examples.arrays)  # raises UsageError early
         halves = labelled_halves(examples, inputs)
         search = LabelledPart(halves[0], inputs, metric, has_interval=False)
         report = LabelledPart(halves[1], inputs, metric)

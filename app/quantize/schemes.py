@@ -1,4 +1,4 @@
-"""Schemes of compression for a model, with their needs, and their variants in the order of trial."""
+"""Quantization schemes for a model, with their requirements, and their variants in the order of trial."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from .candidates import CandidateBuilder, Scheme
 from .quantize_options import QuantizationOptions
 from .search import BuiltCandidate, Deadline, Variant, Variants
 
-UNSIGNED_LIMIT = 127  # of unsigned weights less their zero point
+UNSIGNED_LIMIT = 127  # of unsigned weights minus their zero point
 MAX_GRAM_BYTES = 1 << 30  # of all Gram matrices of a model
 QUANTIZE_WEIGHTS = rule_pass(weights, "quantize-weights")
 STORE_INT8_WEIGHTS = rule_pass(weights, "store-int8-weights")
@@ -61,16 +61,16 @@ STORE_WEIGHTS: Mapping[str, tuple[Pass, ...]] = {
     "int8-weights": (STORE_INT8_WEIGHTS, StoreWeights()),
     "half-weights": (StoreWeights(),),
 }
-"""The passes of the schemes that store weights alone, which other schemes are combined with."""
+"""The passes of the schemes that only store weights, with which other schemes are combined."""
 WEIGHT_ONLY = frozenset({"Gather", "Gemm", "MatMul"})
-STORED_OPERATORS = frozenset({*CHANNEL_AXES, "Gather"})  # of which the static scheme makes the file smaller at least
+STORED_OPERATORS = frozenset({*CHANNEL_AXES, "Gather"})  # the static scheme at least makes their weights smaller
 JOIN_GROUPS = Fixpoint(
     "join-groups", (rule_pass(no_op_quantization, "simplify-quantization"), MergeDuplicates(), MergeConstants())
 )
-"""Neighbouring groups of QuantizeLinear, DequantizeLinear and an operator become one chain of integers."""
+"""Adjacent groups of QuantizeLinear, DequantizeLinear and an operator become one chain of integer ops."""
 PRUNED = Scheme(
     "pruned",
-    "channels, neurons and heads removed that others stand in for, arithmetic in float32",
+    "redundant channels, neurons and heads removed, arithmetic in float32",
     (),
     is_base=True,
 )
@@ -83,13 +83,13 @@ SHARES = (
     0.7,
     0.8,
     0.9,
-)  # of the multiplications, which pruning leaves; the least is tried first
+)  # of the multiplications that pruning keeps; the smallest share is tried first
 SCHEMES: Mapping[str, Scheme] = {
     scheme.name: scheme
     for scheme in (
         Scheme(
             "static",
-            "int8 arithmetic with calibrated ranges, or in LSTMs the ranges of each run; other weights stored in int8",
+            "int8 arithmetic with calibrated ranges (LSTMs: with the ranges of each run); other weights stored in int8",
             (rule_pass(static_groups, "quantize-static"), QUANTIZE_LSTM, QUANTIZE_TABLES, STORE_INT8_WEIGHTS),
             (JOIN_GROUPS, rule_pass(static_groups, "keep-in-float")),
             needs_ranges=True,
@@ -130,7 +130,7 @@ SCHEMES: Mapping[str, Scheme] = {
         ),
         Scheme(
             "half",
-            "arithmetic in float16, inputs and outputs as they are",
+            "arithmetic in float16, inputs and outputs unchanged",
             (ConvertToHalf(),),
             takes_extremes=True,
         ),
@@ -157,18 +157,18 @@ class Calibration:
 
     @cached_property
     def statistics(self) -> dict[str, ValueStatistics]:
-        """The statistics of all computed floats, and of float inputs, by name."""
+        """The statistics of float inputs and computed floats, by name."""
         graphs = self.source.load().graph.with_subgraphs()
         values = (v for g in graphs for v in defined_values(g) if v.name and v.tensor is None)
         return self._collected(self.source, [v.name for v in values if v.known_dtype in HALF_OR_SINGLE])
 
     @property
     def extremes(self) -> dict[str, Range]:
-        """The least and the greatest finite element of each value, masks among them."""
+        """The smallest and largest finite element of each value, including masks."""
         return {name: Range(found.lowest, found.highest) for name, found in self.statistics.items()}
 
     def ranges(self, method: Method) -> dict[str, Range]:
-        """The ranges of values by a method of calibration."""
+        """The ranges of values by a calibration method."""
         return calibrated_ranges(self.statistics, method)
 
     def channels(self, axes: Mapping[str, int]) -> dict[str, ChannelStatistics]:
@@ -178,7 +178,7 @@ class Calibration:
 
     @cached_property
     def grams(self) -> dict[str, Array]:
-        """The Gram matrices of operands of products with constant weights, by name; the largest are left out."""
+        """The Gram matrices of operands of products with constant weights, by name; the largest are skipped."""
         graph = self.source.load().graph
         sizes = gram_inputs(graph)
         kept = {name: n for name, n in sizes.items() if 8 * n * n * len(sizes) <= MAX_GRAM_BYTES}
@@ -188,7 +188,7 @@ class Calibration:
 
     @cached_property
     def pruning(self) -> Pruning:
-        """The channels that can be removed; none whose layers have Gram matrices that are too large."""
+        """The channels that can be removed; empty if the Gram matrices of their layers are too large."""
         graph = self.source.load().graph
         readers = ChannelClasses(graph).readers
         kept = {
@@ -203,14 +203,14 @@ class Calibration:
         return Pruning(graph, statistics, until=self.deadline.midway)
 
     def pruned(self, share: float) -> tuple[Calibration, PruningPlan]:
-        """The calibration of the model that is left with a share of its multiplications, and what is removed."""
+        """The calibration of the model pruned to a share of its multiplications, and what was removed."""
         if share not in self._pruned:
             plan = self.pruning.plan(share)
             self._pruned[share] = self.after(PruneChannels(plan)) or self, plan
         return self._pruned[share]
 
     def rounded(self, best: BuiltCandidate) -> CandidateBuilder | None:
-        """The builder of a candidate with integer weights that are rounded for their inputs in its float model."""
+        """The builder of a candidate whose integer weights are rounded for the inputs in its float model."""
         builder, quantized = best.builder, model_source(best.path, inline=True)
         pairs = layer_pairs(builder.source.load().graph, quantized.load().graph)
         layers = rounded_layers(pairs, lambda rows: self._grams(rows, builder.source), self.deadline.at)
@@ -239,7 +239,7 @@ class Calibration:
         return collect_statistics(source, names, self.feeds, until=until, progress=self.progress, **settings)
 
     def after(self, change: Pass) -> Calibration | None:
-        """The calibration of the model that a pass makes of the float model; None if it changes nothing."""
+        """The calibration of the float model after a pass; None if the pass changes nothing."""
 
         def transform(model: Model) -> None:
             change.run(model.graph, ChangeLog())
@@ -250,15 +250,13 @@ class Calibration:
 
 
 def lossy_passes(plugins: Sequence[PluginLike]) -> list[RulePass]:
-    """The rules of contract LOSSY of plugins, by pass. Raises PluginError, UsageError for a plugin without such."""
+    """The rules of contract LOSSY of plugins, by pass. Raises PluginError, and UsageError for a plugin without any."""
     found: list[RulePass] = []
     for registry in plugin_registries(plugins):
         passes = [p for entry in registry.passes.values() for p in leaves(entry.item) if isinstance(p, RulePass)]
         lossy = [RulePass(p.name, rules) for p in passes if (rules := tuple(r for r in p.rules if r.contract.is_lossy))]
         if not lossy and not registry.kernels:
-            raise UsageError(
-                f"--plugin: there is no rule of contract LOSSY among {', '.join(registry.passes) or 'none'}"
-            )
+            raise UsageError(f"--plugin: no rule has the contract LOSSY: {', '.join(registry.passes) or 'none'}")
         found += lossy
     return found
 
@@ -266,9 +264,9 @@ def lossy_passes(plugins: Sequence[PluginLike]) -> list[RulePass]:
 def requested_schemes(
     text: str, calibrate: str, output_format: str, precisions: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[list[Scheme], list[Method]]:
-    """The schemes and the methods of calibration that options name; raises UsageError for unknown or unused ones.
+    """The schemes and calibration methods that options name. Raises UsageError for unknown or unused ones.
 
-    Each of the `precisions` of an engine is a scheme, too, with weights of another scheme if it needs such.
+    Each of the engine's `precisions` is also a scheme, with the weights of another scheme if it needs them.
     """
     known = {**SCHEMES, **{name: _in_precision(name, weights) for name, weights in precisions.items()}}
     names = list(known) if text == AUTO else list(dict.fromkeys(name.strip() for name in text.split(",")))
@@ -293,13 +291,13 @@ def requested_schemes(
 
 
 def _in_precision(name: str, weights: str) -> Scheme:
-    """The scheme of a precision, with the weights of another scheme, "" for those of the original."""
+    """The scheme of a precision, with the weights of another scheme; "" for those of the original."""
     own = Scheme(name, f"arithmetic in {name}", (), precision=name)
     return replace(SCHEMES[weights], name=name, description=own.description, precision=name) if weights else own
 
 
 def weight_settings(options: QuantizationOptions) -> dict[str, Any]:
-    """The settings of options for the schemes of few-bit weights. Raises UsageError for unknown or unused ones."""
+    """The settings of options for the schemes with few-bit weights. Raises UsageError for unknown or unused ones."""
     given: dict[str, Any] = {"block": options.block_size} if options.block_size else {}
     given |= {"symmetric": False} if options.asymmetric else {}
     if options.block_size and options.block_size not in BLOCKS:
@@ -313,7 +311,7 @@ def weight_settings(options: QuantizationOptions) -> dict[str, Any]:
 
 
 def spec_of_caches(spec: QuantizationSpec, calibration: Calibration | None) -> QuantizationSpec:
-    """The spec with the channels of caches. Raises UsageError without data, or if no cache can be of integers."""
+    """The spec with the channels of caches. Raises UsageError without data, or if no cache can be int8."""
     if calibration is None:
         raise UsageError("--int8-cache needs texts to calibrate with: give --labelled or --data")
     graph = calibration.source.load().graph
@@ -338,12 +336,12 @@ def chosen_schemes(
     precisions: Mapping[str, str] = MappingProxyType({}),
     weights: Mapping[str, Any] | None = None,
 ) -> dict[str, Variants]:
-    """The schemes that `text` names, for `auto` all that the data allows, with their variants.
+    """The schemes that `text` names, or for `auto` all that the data permits, with their variants.
 
-    `calibrate` is the one method of calibration to use; "": all, in their order. With `output_format` qoperator, groups
-    become operators of integers. Passes of `plugins` run before the passes of each scheme. Schemes of `precisions` are
-    for the `original`, as it is, but where they need quantized weights. `weights` are settings of the schemes of few-
-    bit weights. Raises UsageError as `requested_schemes` does, and for a scheme that needs data where there are none.
+    `calibrate` is the only calibration method; "" tries all in order. With `output_format` qoperator, groups become
+    integer operators. Passes of `plugins` run before those of each scheme. Schemes of `precisions` use the `original`
+    unchanged, unless they need quantized weights. `weights` are settings for few-bit weights. Raises the UsageError of
+    `requested_schemes`, and one for a scheme that needs data if there is none.
     """
     requested, methods = requested_schemes(text, calibrate, output_format, precisions)
     chosen: dict[str, Variants] = {}
@@ -371,13 +369,13 @@ def chosen_schemes(
 
 
 def _require_no_request(scheme: Scheme, text: str) -> None:
-    """Raise UsageError for a scheme that cannot be tried without data, unless all are to be tried that can."""
+    """Raise UsageError if a scheme that needs data was requested by name and there is none."""
     if text != AUTO:
         raise UsageError(f"--scheme {scheme.name} needs calibration data: give --data")
 
 
 def pruned_schemes(calibration: Calibration | None, finalists: Sequence[BuiltCandidate]) -> dict[str, Variants]:
-    """The best of the finalists with fewer bits, of the pruned model within the budget, and of larger ones."""
+    """The best finalists with fewer bits, made from the pruned model within the budget, and from larger ones."""
     pruned = [b.builder.pruned for b in finalists if b.builder.scheme.is_base]
     narrow = [b.builder for b in finalists if b.builder.scheme.lossy and not b.builder.scheme.is_base]
     if calibration is None or not pruned or not narrow or pruned[0] is None:
@@ -412,7 +410,7 @@ def _share_text(share: float) -> str:
 
 
 def _pruned_variants(scheme: Scheme, calibration: Calibration, spec: QuantizationSpec) -> Iterator[tuple[str, Variant]]:
-    """The float model with ever more of its multiplications left."""
+    """Yield the float model with increasing shares of its multiplications."""
 
     def pruned(share: float, _: object) -> CandidateBuilder:
         data, plan = calibration.pruned(share)
@@ -423,9 +421,9 @@ def _pruned_variants(scheme: Scheme, calibration: Calibration, spec: Quantizatio
 
 
 def combined_schemes(chosen: Collection[str]) -> dict[str, Sequence[Pass]]:
-    """The ways of storing weights to combine the chosen schemes with, by name: such as are chosen, too.
+    """The ways to store weights that are combined with the chosen schemes, by name: those that are also chosen.
 
-    Static quantization stores weights in int8 in any case.
+    Static quantization always stores weights in int8.
     """
     wanted = {*chosen, *(["int8-weights"] if "static" in chosen else [])}
     return {name: stores for name, stores in STORE_WEIGHTS.items() if name in wanted}
@@ -434,10 +432,10 @@ def combined_schemes(chosen: Collection[str]) -> dict[str, Sequence[Pass]]:
 def _variants(
     scheme: Scheme, source: ModelSource, calibration: Calibration | None, spec: QuantizationSpec
 ) -> Iterator[tuple[str, Variant]]:
-    """The variants of a scheme without ranges; those that need Gram matrices only where there are data."""
+    """Yield the variants of a scheme without ranges; those that need Gram matrices only if there is data."""
 
     def built(settings: Mapping[str, Any], data: Calibration | None, _: object) -> CandidateBuilder | None:
-        """The extremes of values serve as their ranges, where there are data."""
+        """Build with the extremes of values as their ranges, if there is data."""
         extremes = data.extremes if scheme.takes_extremes and data is not None else spec.ranges
         grams = data.grams if data is not None and settings.get("rounding") == "gptq" else {}
         found = replace(spec, ranges=extremes, grams=grams, remembered={}, **settings)
@@ -459,9 +457,9 @@ def _variants(
 def _calibrated_variants(
     scheme: Scheme, calibration: Calibration, spec: QuantizationSpec, methods: Sequence[Method]
 ) -> Iterator[tuple[str, Variant]]:
-    """A variant for each method; then the best of them with weights rounded by GPTQ; then models with other scales.
+    """Yield a variant for each method, then the best with weights rounded by GPTQ, then models with other scales.
 
-    Each adds to the best one so far: scales to other scales, and rounding in the end to them.
+    Each extends the best one so far: scales are added to other scales, and rounding is done last.
     """
     calibrations = [calibration]
 
@@ -471,7 +469,7 @@ def _calibrated_variants(
         return CandidateBuilder(data.source, scheme, with_ranges, method)
 
     def after(change: Pass, best: BuiltCandidate) -> CandidateBuilder | None:
-        """The best method of calibration for the model of the best candidate with other scales."""
+        """Apply the best calibration method to the best candidate's model with other scales."""
         changed = calibration_of(best).after(change)
         if changed is None:
             return None
@@ -492,7 +490,7 @@ def _calibrated_variants(
         return None if is_rounded else calibration.rounded(best)
 
     def with_unsigned_weights(best: BuiltCandidate) -> CandidateBuilder:
-        """Unsigned weights, which all processors add exactly, but more slowly."""
+        """Use unsigned weights, which all processors add exactly, but more slowly."""
         unsigned = replace(best.builder.spec, weights=TensorProto.UINT8, weight_limit=UNSIGNED_LIMIT)
         return calibrated(calibration_of(best), unsigned, best.builder.method)
 

@@ -1,4 +1,4 @@
-"""Search for the best candidate within the budget: schemes, their variants, and ops to leave in float."""
+"""Search for the best candidate within the budget over schemes, their variants, and ops to keep in float."""
 
 from __future__ import annotations
 
@@ -44,30 +44,29 @@ RESERVE = 1.25  # times the seconds of a search, up to which candidates are scor
 CLOSER = 1.0  # dB of signal to noise, by which a candidate is more accurate than one with as much loss
 UNDECIDED = 1.25  # times the least figure, up to which candidates whose intervals overlap are equal
 Goal = Literal["latency", "size", "memory"]
-"""The figures that a search makes small. Where that is not the latency, any time is accepted."""
+"""The figures that a search can minimize. Unless it is the latency, any time is accepted."""
 GOALS: tuple[Goal, ...] = get_args(Goal)
 LIMITS = {"time": "ran out of time", "trials": "reached its number of trials"}
-"""The limits of a search, and what one that reached them did."""
+"""The limits of a search, and what a search did that reached them."""
 
 
 class RaceRatios(Struct, frozen=True):
-    """The time and the peak memory of a model in a race, divided by the original's; None where not measured."""
+    """The time and peak memory of a model in a race, divided by those of the original; None if not measured."""
 
     time: RatioInterval
     memory: RatioInterval | None = None
 
 
 Race = Callable[[Sequence[Path], Sequence[str]], list[RaceRatios | str]]
-"""The ratios of models in precisions to the original, or the reason why one was not measured."""
+"""The ratios of models, in precisions, to the original, or the reason why one was not measured."""
 UnfusedGroups = Callable[[Path, Collection[ChangeKey]], Mapping[ChangeKey, str]]
-"""The changes whose group onnxruntime does not compute on integers, with the reason."""
+"""The changes whose groups onnxruntime does not compute with integers, with the reason."""
 Rankings = Callable[["BuiltCandidate"], Iterable[Sequence[ChangeKey]]]
-"""Orders of the changes of a candidate, in which to leave them out until the budget is met; the last is the order of
-the model, backward."""
+"""Orders in which to revert a candidate's changes until the budget is met; the last one is the reversed model order."""
 
 
 class Limits(Struct, frozen=True):
-    """Limits of a search: the number of candidates that are scored, and the seconds after which no other is begun."""
+    """Limits of a search: the number of scored candidates, and the seconds after which no other is started."""
 
     trials: int
     seconds: float
@@ -87,10 +86,10 @@ class Deadline:
 
 @dataclass(slots=True)
 class Trial:
-    """A candidate: its scheme, the variant of that, the changes it makes and those it leaves out, and the outcome.
+    """A candidate: its scheme and variant, the changes that it makes and those that it reverts, and the outcome.
 
-    `score`, and `ratio` and `memory`, to the original's time and peak memory, are None where they were not measured;
-    `bytes` is its size on disk.
+    `score`, and the `ratio` and `memory` relative to the original, are None if not measured; `bytes` is its size on
+    disk.
     """
 
     scheme: str
@@ -106,7 +105,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class BuiltCandidate:
-    """A candidate in a file, and the reasons of the changes that were left out of it."""
+    """A candidate in a file, with the reasons for the changes that it reverts."""
 
     builder: CandidateBuilder
     candidate: Candidate = field(repr=False)
@@ -116,12 +115,12 @@ class BuiltCandidate:
 
     @property
     def precision(self) -> str:
-        """The precision of the engine; "" for the one of its session."""
+        """The precision of the engine; "" for that of its session."""
         return self.builder.scheme.precision
 
     @property
     def key(self) -> str:
-        """A text that differs between candidates."""
+        """A text that identifies the candidate."""
         return f"{self.candidate.digest} {self.precision}".strip()
 
     def session(self, usual: SessionConfig) -> SessionConfig:
@@ -130,26 +129,25 @@ class BuiltCandidate:
 
     @property
     def is_within(self) -> bool:
-        """Whether it was found to be within the budget."""
+        """Whether the candidate is known to be within the budget."""
         return self.trial.outcome == WITHIN
 
 
 Leaving = Callable[[BuiltCandidate, Collection[ChangeKey]], BuiltCandidate | None]
-"""Makes a candidate without some changes, or None if it is over the budget."""
+"""Makes a candidate without some changes; None if it is over the budget."""
 ANOTHER = "than another"
 WITHIN, TAKEN, LIMITED = "within the budget", "taken", "not tried: the search had ended"
 Variant = Callable[[Any], CandidateBuilder | None]
-"""Makes a builder from the best candidate of the scheme so far, which the first variant does not need; None if it has
-nothing to add."""
+"""Makes a builder from the scheme's best candidate so far, unused for the first variant; None if nothing changes."""
 Variants = Sequence[tuple[str, Variant]]
-"""Variants of one scheme by name; later ones are tried where those before miss the budget."""
+"""Variants of one scheme by name; later ones are tried if earlier ones miss the budget."""
 Combined = Callable[[Sequence[BuiltCandidate]], Mapping[str, Variants]]
-"""Makes schemes of the candidates within the budget, the best first."""
+"""Makes further schemes from the candidates within the budget, best first."""
 
 
 @dataclass
 class Search:
-    """A search over schemes; deterministic but for times. `trials` are all candidates, in order.
+    """A search over schemes; deterministic except for times. `trials` are all candidates, in order.
 
     `size` is the size of the original in bytes; `leave` names values and operators that stay in float. `stores` are
     ways of storing weights with fewer bits, by name, with which each candidate within the budget is combined.
@@ -195,9 +193,9 @@ class Search:
         return bool(reached)
 
     def run(self, schemes: Mapping[str, Variants], combined: Combined = lambda _: {}) -> list[BuiltCandidate]:
-        """The candidates within the budget that are better than the original, the best first.
+        """Find the candidates within the budget that are better than the original, best first.
 
-        `combined` makes further schemes of those that were found.
+        `combined` makes further schemes from those found.
         """
         finalists: list[BuiltCandidate] = []
         self._try(schemes, finalists)
@@ -237,9 +235,9 @@ class Search:
     def _repaired(
         self, over: Sequence[BuiltCandidate], finalists: Sequence[BuiltCandidate], *, has_more: bool = False
     ) -> list[BuiltCandidate]:
-        """Candidates within the budget in place of those over it, that may be better than the finalists.
+        """Repair candidates that are over the budget and may be better than the finalists.
 
-        Each takes REPAIRING of the time that is left; with `has_more` to score afterwards, the last one, too.
+        Each takes REPAIRING of the remaining time; with `has_more` to score afterwards, so does the last one.
         """
         found: list[BuiltCandidate] = []
         for start in over:
@@ -256,7 +254,7 @@ class Search:
         self.deadline.at = self._start + min(end, self.limits.seconds)
 
     def _interval(self, built: BuiltCandidate) -> RatioInterval | None:
-        """The figure that is to be small, divided by the original's; None if it was not measured."""
+        """The figure to minimize, divided by the original's; None if not measured."""
         if self.goal == "size":
             share = built.trial.bytes / max(self.size, 1)
             return RatioInterval(share, share, share)
@@ -268,7 +266,7 @@ class Search:
         return inf if found is None else found.ratio
 
     def _starts(self, pending: dict[str, Variants]) -> list[BuiltCandidate]:
-        """The first variants of the schemes of a round, which are taken out of `pending`, after a race."""
+        """The first variants of the schemes of a round, removed from `pending`, after a race."""
         end = self._elapsed + CHOOSING * max(0.0, self.limits.seconds - self._elapsed)
         wholes: list[BuiltCandidate] = []
         self.deadline.at = self._start + end
@@ -299,7 +297,7 @@ class Search:
         return built
 
     def _unwanted(self, built: BuiltCandidate) -> dict[ChangeKey, str]:
-        """The changes that the caller does not want, and those whose group onnxruntime does not compute on integers."""
+        """The changes that the caller excludes, and those whose group onnxruntime does not compute with integers."""
         builder, candidate = built.builder, built.candidate
         found: dict[ChangeKey, str] = {}
         if self.leave:
@@ -310,7 +308,7 @@ class Search:
     def _build(
         self, scheme: str, variant: str, builder: CandidateBuilder, left: Mapping[ChangeKey, str]
     ) -> BuiltCandidate | None:
-        """A candidate in a file, with a trial; None, with a trial that says why, if there is nothing to change."""
+        """Build a candidate in a file, with a trial; None if there is nothing to change, which the trial says."""
         trial = Trial(scheme, variant, 0, len(left), 0)
         self.trials.append(trial)
         try:
@@ -328,9 +326,9 @@ class Search:
         return BuiltCandidate(builder, candidate, path, left, trial)
 
     def _without_slow_operators(self, wholes: Sequence[BuiltCandidate], end: float) -> list[BuiltCandidate]:
-        """Each candidate after a race, without the operators that are faster in float; those are built until `end`.
+        """Race candidates, and revert operators that are faster in float; stop building at `end`.
 
-        There are as many as can be raced in OPERATORS of the time that is left.
+        As many are built as can be raced in OPERATORS of the remaining time.
         """
         start = self._elapsed
         self._race(wholes)
@@ -354,13 +352,13 @@ class Search:
         return [self._fastest(whole, others) for whole, others in zip(wholes, entries, strict=True)]
 
     def _fastest(self, whole: BuiltCandidate, others: Sequence[BuiltCandidate]) -> BuiltCandidate:
-        """A candidate without all operators that are faster in float, if it is faster then."""
+        """The candidate without all operators that are faster in float, if that is faster."""
         least = FASTER_WITHOUT * candidate_time(whole)
         slow = [b for b in others if b.trial.ratio is not None and b.trial.ratio.high < least]
         best, tried = min([whole, *slow], key=candidate_time), [whole, *others]
         if len(slow) > 1:
             left = {key: reason for b in slow for key, reason in b.left.items()}
-            both = self._build(whole.trial.scheme, "several operators in float", whole.builder, left)
+            both = self._build(whole.trial.scheme, "slow operators in float", whole.builder, left)
             if both is not None:
                 self._race([both, best])
                 best = min([both, best], key=candidate_time)
@@ -371,7 +369,7 @@ class Search:
         return best
 
     def _race(self, entries: Sequence[BuiltCandidate]) -> None:
-        """Measure candidates in one race; results of earlier ones are replaced."""
+        """Measure candidates in one race, replacing earlier results."""
         if not entries:
             return
         key = f"race {' '.join(b.key for b in entries)}"
@@ -388,12 +386,12 @@ class Search:
                 b.trial.ratio, b.trial.memory = measured.time, measured.memory
 
     def _rejection(self, built: BuiltCandidate, finalists: Sequence[BuiltCandidate]) -> str:
-        """The reason for which a candidate cannot win any more; "" if it may."""
+        """Why a candidate can no longer win; "" if it can."""
         ratio = self._interval(built)
         if ratio is None:
             return "not measured"
-        if self.goal != "size":  # other ways of storing its weights may make any candidate smaller
-            word = "slower" if self.goal == "latency" else "of more memory"
+        if self.goal != "size":  # other ways to store its weights may make any candidate smaller
+            word = "slower" if self.goal == "latency" else "larger in memory"
             if ratio.low > 1:
                 return word
             figures = ((self._interval(f), 0 if self.is_raced_after else f.trial.bytes) for f in finalists)
@@ -403,14 +401,14 @@ class Search:
         return LIMITED if self.scored and self._is_exhausted(1.0 if finalists else RESERVE) else ""
 
     def _is_gain(self, built: BuiltCandidate) -> bool:
-        """Whether it is better than the original: faster, or as fast and smaller; else smaller, or of less memory."""
+        """Whether it is better than the original: faster, or as fast and smaller; or smaller, if that is the goal."""
         if self.goal != "latency":
             if built.trial.ratio is None:
                 return False  # it does not run
             interval = self._interval(built)
             if interval is not None and interval.high < (LESS if self.goal == "size" else 1):
                 return True
-            built.trial.outcome = "not smaller" if self.goal == "size" else "not of less memory"
+            built.trial.outcome = "not smaller" if self.goal == "size" else "not smaller in memory"
             return False
         ratio = built.trial.ratio
         is_as_fast = ratio is not None and not ratio.is_slower
@@ -423,7 +421,7 @@ class Search:
         return False
 
     def ordered(self, candidates: Sequence[BuiltCandidate]) -> list[BuiltCandidate]:
-        """Candidates, the best first; each is the best of those that are left."""
+        """Order candidates, best first; each is the best of the remaining ones."""
         waiting, found = [*candidates], list[BuiltCandidate]()
         while waiting:
             key = self._preference(waiting)
@@ -431,7 +429,7 @@ class Search:
         return found
 
     def _preference(self, finalists: Sequence[BuiltCandidate]) -> Callable[[BuiltCandidate], tuple[float, ...]]:
-        """The order of finalists: those as good as the best first, the smallest of them, and then by the figure.
+        """The order of finalists: those as good as the best first, smallest first, then by the figure.
 
         As good are those within AS_FAST of the best, as the same model loaded twice differs by some percent, and those
         whose intervals overlap, up to UNDECIDED times it: of wide intervals the middles say more. Sizes are exact, so
@@ -463,7 +461,7 @@ class Search:
         if best.is_within or best.trial.score is None or best.trial.score.failure or not best.candidate.changes:
             return best if best.is_within else None
         if self._is_exhausted():
-            return None  # an order takes as long as several scores
+            return None  # computing an order takes as long as several scores
         return self._with_ops_left(best)
 
     def _varied(
@@ -492,10 +490,10 @@ class Search:
         return found
 
     def more_accurate(self, failed: BuiltCandidate) -> list[BuiltCandidate]:
-        """A candidate with less loss or noise on the samples of the search than one over the budget on others.
+        """Candidates with less loss or noise on the search samples than one that is over the budget on others.
 
-        It is a variant of the scheme that was not tried, or has few ops in float. With it, that with stored weights.
-        Of few samples, the loss depends on single ones: the noise then says more about others.
+        They are an untried variant of the scheme, or one with few ops in float, and the same with stored weights. With
+        few samples, the loss depends on single ones, and the noise says more about others.
         """
         loss, noise = _inaccuracy(failed)
         self.deadline.at = self._start + RESERVE * self.limits.seconds
@@ -506,9 +504,9 @@ class Search:
         return []
 
     def outrun(self) -> list[BuiltCandidate]:
-        """The best of the candidates that were not scored, as another is better, that is within the budget and a gain.
+        """The best unscored candidate that is within the budget and an improvement, and the same with stored weights.
 
-        With it, that with stored weights. It is for the case that all others are over the budget on other samples.
+        It was not scored because another was better. Used if all others are over the budget on other samples.
         """
         while self._outrun and not self._is_exhausted(RESERVE):
             start, *self._outrun = self.ordered(self._outrun)
@@ -530,14 +528,15 @@ class Search:
         order = [] if is_done else list(next(iter(self.rankings(failed))))
         count = 1
         while order and count <= max(len(order) // FEW, 1) and not self._is_exhausted(RESERVE):
-            reasons = dict.fromkeys(order[:count], "with it quantized, the loss is over the budget")
+            reasons = dict.fromkeys(order[:count], "the loss is over the budget if it is quantized")
             yield self._build(trial.scheme, trial.variant, failed.builder, {**failed.left, **reasons})
             count *= 2
 
     def _with_stored_weights(self, found: BuiltCandidate) -> list[BuiltCandidate]:
-        """The candidate, and that with the weights that are floats stored in the first way within the budget.
+        """The candidate, and the same with float weights stored in the first way that is within the budget.
 
-        It alone if no way makes it smaller. onnxruntime makes floats of them when it loads the model.
+        Only the candidate if no way makes it smaller. onnxruntime converts stored weights to floats when it loads the
+        model.
         """
         trial, builder = found.trial, found.builder
         has_stores = trial.scheme in self.stores or builder.scheme.stores
@@ -558,7 +557,7 @@ class Search:
         return [found]
 
     def _scored(self, built: BuiltCandidate) -> BuiltCandidate:
-        """The candidate with its score and whether that is within the budget."""
+        """The candidate with its score and whether it is within the budget."""
         self.scored += 1
         session, began = built.session(self.session), monotonic()
         score = self.journal.result(f"score {built.key}", Score, lambda: self.criterion.score(built.path, session))
@@ -569,9 +568,9 @@ class Search:
         return built
 
     def _with_ops_left(self, over: BuiltCandidate) -> BuiltCandidate | None:
-        """The candidate within the budget with weights of 4 bits in 8, or with ops left in float.
+        """Find a candidate within the budget with some 4-bit weights in 8 bits, or with ops in float.
 
-        Few ops of the first order, else parts of the model, else the fewest first ops of an order.
+        Tries few ops of the first order, then parts of the model, then the shortest sufficient prefix of an order.
         """
         self.progress(f"quantizing: {over.trial.scheme}, measuring the losses of single ops")
         orders = [list(order) for order in self.rankings(over)]
@@ -583,9 +582,9 @@ class Search:
         return next((built for built in chain(wide, few, parts, many) if built is not None), None)
 
     def _with_parts_left(self, over: BuiltCandidate, order: Sequence[ChangeKey]) -> BuiltCandidate | None:
-        """The candidate without the changes of the parts of the model with which the loss is the greatest.
+        """The candidate without the changes in the parts of the model that cause the largest loss.
 
-        Each part is left out alone first; at most half of them are left out together.
+        Each part is first reverted alone; at most half of them are reverted together.
         """
         tried: list[tuple[float, list[ChangeKey]]] = []
         for keys in _parts(order, -(-len(order) // PARTS)):
@@ -608,9 +607,9 @@ class Search:
     def _with_first_left(
         self, over: BuiltCandidate, order: Sequence[ChangeKey], most: int, leaving: Leaving | None = None
     ) -> BuiltCandidate | None:
-        """The candidate without the fewest first changes of an order, at most so many of them.
+        """The candidate without the shortest sufficient prefix of an order's changes, of limited length.
 
-        Their number is doubled until the budget is met, then bisected; then changes are made again in parts. `leaving`:
+        The length is doubled until the budget is met, then bisected; then changes are restored in parts. `leaving`
         makes the candidate without some changes, if it is within the budget.
         """
         leave = leaving or self._leaving
@@ -628,14 +627,14 @@ class Search:
     def _with_ops_put_back(
         self, over: BuiltCandidate, left: Sequence[ChangeKey], best: BuiltCandidate, leaving: Leaving | None = None
     ) -> BuiltCandidate:
-        """The candidate with ever smaller parts of the `left` ops quantized again, as long as that is in the budget.
+        """The candidate with increasingly small parts of the `left` ops quantized again, while within the budget.
 
-        Parts are an eighth of them at least.
+        Parts are at least an eighth of them.
         """
         leave = leaving or self._leaving
         remaining, size = list(left), len(left) // 2
         while size >= len(left) / FEW and not self._is_exhausted():
-            for part in list(_parts(remaining[:-1], size)):  # of an order, it was over the budget without the last
+            for part in list(_parts(remaining[:-1], size)):  # without the last one it was over the budget
                 kept = [key for key in remaining if key not in part]
                 found = leave(over, kept) if not self._is_exhausted() else None
                 best, remaining = (best, remaining) if found is None else (found, kept)
@@ -652,14 +651,14 @@ class Search:
         return self._scored_like(over, self._build(over.trial.scheme, variant, builder, over.left))
 
     def _leaving(self, over: BuiltCandidate, keys: Collection[ChangeKey]) -> BuiltCandidate | None:
-        """The candidate with further ops left in float, if it is within the budget."""
+        """The candidate with further ops in float, if it is within the budget."""
         self.progress(f"quantizing: {over.trial.scheme}, {len(keys)} ops in float")
-        reasons = dict.fromkeys(keys, "with it quantized, the loss is over the budget")
+        reasons = dict.fromkeys(keys, "the loss is over the budget if it is quantized")
         built = self._build(over.trial.scheme, over.trial.variant, over.builder, {**over.left, **reasons})
         return self._scored_like(over, built)
 
     def _scored_like(self, over: BuiltCandidate, built: BuiltCandidate | None) -> BuiltCandidate | None:
-        """A candidate that takes as long as another, if it is within the budget."""
+        """Score a candidate that takes as long as another; return it if it is within the budget."""
         if built is None:
             return None
         built.trial.ratio, built.trial.memory = over.trial.ratio, over.trial.memory
@@ -672,7 +671,7 @@ def _parts(keys: Sequence[ChangeKey], size: int) -> Iterator[frozenset[ChangeKey
 
 
 def _inaccuracy(built: BuiltCandidate) -> tuple[float, float]:
-    """The loss, and the noise in dB of the signal; infinite where they were not measured."""
+    """The loss, and the noise in dB of the signal; infinite if not measured."""
     score = built.trial.score
     return (inf, inf) if score is None else (score.loss, inf if score.snr is None else -score.snr)
 

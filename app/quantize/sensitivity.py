@@ -1,4 +1,4 @@
-"""Errors of quantized ops on real activations, and what each op alone does to the outputs."""
+"""Errors of quantized ops on real activations, and the effect of each op on the outputs."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from ..measure.agreement import OutputFigures
 from .candidates import changed_weights
 from .search import BuiltCandidate
 
-VALUES_AT_ONCE = 16  # of which all elements are in memory
-MAX_BYTES = 64 << 20  # of the elements of these; after the first sample, no more of them are compared
-SAMPLES_ALONE = 2  # on which each op alone is quantized
+VALUES_AT_ONCE = 16  # values whose elements are in memory
+MAX_BYTES = 64 << 20  # of these elements; after the first sample, only values of this size are compared
+SAMPLES_ALONE = 2  # on which each op is quantized separately
 Feeds = Mapping[str, Any]
 
 
 class ValueErrors(Struct, frozen=True):
-    """The power of the noise of values, relative to their signal: the `whole` of it, and the part of their `own`.
+    """The power of values' noise, relative to their signal: the `whole` noise, and that of their `own` op.
 
-    The latter is the noise of an op whose operands are the original's.
+    The latter is the noise of an op that reads the original's operands.
     """
 
     whole: Mapping[str, float]
@@ -43,7 +43,7 @@ class ValueErrors(Struct, frozen=True):
 
 
 class ValuesAlone(NamedTuple):
-    """Values of the original on a sample, and what quantized ops compute of the original's operands, by name."""
+    """Values of the original on a sample, and what quantized ops compute from the original's operands, by name."""
 
     given: Feeds
     wanted: Mapping[str, Any]
@@ -98,7 +98,7 @@ def losses_alone(
 def orders_to_leave(
     built: BuiltCandidate, feeds: Sequence[Feeds], outputs: Sequence[str] = (), until: float = inf
 ) -> Iterator[list[ChangeKey]]:
-    """Orders of the changes of a candidate: that with the greatest loss alone first, and the last op first.
+    """Orders of a candidate's changes: by their separate losses, largest first, and reversed model order.
 
     Where the scheme is for products, a loss counts for each of its weights, which is what leaving it in float costs.
     The loss of `outputs` counts, by default of all that are floats. Changes without a measured loss come last, as
@@ -117,7 +117,7 @@ def orders_to_leave(
 
 
 class StandIn(Struct, frozen=True):
-    """Inputs that replace a value: the `data`, of a type and a rank, and whether they are to be taken."""
+    """Inputs that replace a value: the `data`, and whether to use it."""
 
     data: str
     is_taken: str
@@ -131,17 +131,17 @@ class StandIn(Struct, frozen=True):
 
     @property
     def absent(self) -> dict[str, Any]:
-        """Numbers that are not taken, which broadcast to the value."""
+        """An array that is not used, which broadcasts to the value."""
         numbers = np.zeros([1] * self.rank, helper.tensor_dtype_to_np_dtype(self.dtype))
         return {self.data: numbers, self.is_taken: np.array(False)}
 
     def present(self, array: Any) -> dict[str, Any]:
-        """Numbers that are taken."""
+        """An array that is used."""
         return {self.data: array, self.is_taken: np.array(True)}
 
 
 def _make_replaceable(model: Model, stand_ins: Mapping[str, StandIn]) -> None:
-    """Replace values of the main graph by new inputs where other inputs say so."""
+    """Make values of the main graph replaceable by new inputs, controlled by further inputs."""
     graph = model.graph
     values = {v.name: v for op in graph.ops() for v in op.outputs}
     for place, inputs in stand_ins.items():
@@ -160,7 +160,7 @@ def _make_replaceable(model: Model, stand_ins: Mapping[str, StandIn]) -> None:
 
 
 def _quantized(built: BuiltCandidate) -> ModelSource:
-    """The candidate, with types of the float model where those behind operators of onnxruntime are unknown."""
+    """The candidate, with types from the float model where those after onnxruntime's operators are unknown."""
     types = {v.name: inferred_type_proto(v) for v in _main_values(built.builder.source).values()}
 
     def declare(model: Model) -> None:
@@ -180,7 +180,7 @@ def _places(built: BuiltCandidate) -> list[str]:
 
 
 def _main_values(source: ModelSource, names: Sequence[str] | None = None) -> dict[str, Value]:
-    """The values in `names`, of known type and rank, that ops of the main graph compute, by name in order."""
+    """The values in `names`, with known type and rank, that ops of the main graph compute, by name in order."""
     graph = source.load().graph
     made = (v for op in graph.sorted_ops() for v in op.outputs)
     found = {v.name: v for v in made if v.name and v.known_dtype and v.known_shape is not None}
@@ -203,7 +203,7 @@ def _values(
 def _parts_alone(
     source: ModelSource, quantized: ModelSource, places: Sequence[str]
 ) -> list[tuple[list[str], frozenset[str]]]:
-    """Places in parts, each with the values of the original that their ops read: none of the same part. O(V + E)."""
+    """Split places into parts; ops of a part read no value of the same part. Also returns the values read. O(V + E)."""
     types = {name: v.known_dtype for name, v in _main_values(source).items()}
     types |= {v.name: v.known_dtype for v in source.load().graph.inputs}
     parts: list[tuple[list[str], frozenset[str]]] = []
@@ -220,7 +220,7 @@ def _parts_alone(
 
 
 def _operands(value: Value, types: Mapping[str, int]) -> frozenset[str]:
-    """The nearest values before another that are in `types`, by name, with the same element type."""
+    """The names of the nearest upstream values in `types` with the same element type."""
     found: set[str] = set()
     waiting, seen = [value], {value}
     while waiting:
@@ -244,7 +244,7 @@ def _values_alone(
     operands: frozenset[str],
     feeds: Sequence[Feeds],
 ) -> Generator[ValuesAlone]:
-    """The values of a part on each sample."""
+    """Yield the values of a part on each sample."""
     inputs = {v.name for v in source.load().graph.inputs}
     names = [*part, *sorted(operands - inputs)]
     cut = partial(cut_inputs, names=sorted(operands))
@@ -256,7 +256,7 @@ def _values_alone(
 
 
 def _noises(names: Sequence[str], pairs: Iterable[tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, float]:
-    """The relative noise of values, by name; of large values only in the first pair."""
+    """The relative noise of values, by name; for large values, only in the first pair."""
     noises = [OutputFigures() for _ in names]
     compared = 0
     for wanted, found in pairs:

@@ -1,1 +1,1 @@
-"""Passes, pipelines, tools and data that users name or write in Python."""
+"""Passes, pipelines, tools and data that users name, or write in Python."""

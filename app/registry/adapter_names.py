@@ -1,4 +1,4 @@
-"""Passes of other tools by their names: the tool, a colon, and a part of it."""
+"""Passes of other tools, named by the tool, a colon, and a part of it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .tool_pass import ToolPass, ToolProcess
 
 ONNXSCRIPT, ONNXOPTIMIZER, ORT = "onnxscript", "onnxoptimizer", "ort"
 PACKAGES = {ORT: "onnxruntime"} | {name: name for name in ("onnxsim", "onnxslim", ONNXOPTIMIZER, ONNXSCRIPT)}
-CONTRIB_DOMAINS = ("com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc")  # of onnxruntime alone
+CONTRIB_DOMAINS = ("com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc")  # only in onnxruntime
 SPELLINGS = f"{ONNXSCRIPT}:default, {ONNXSCRIPT}:package.module:ATTRIBUTE or {ONNXSCRIPT}:file.py:ATTRIBUTE"
 
 
 def adapter(name: str) -> Pass | None:
-    """The pass of another tool by its name; None for a name without a tool.
+    """The pass of another tool by name; None for a name without a tool.
 
-    Raises PluginError for a tool that is not installed or rules that cannot be imported, UnknownNameError for a part
-    that a tool does not have.
+    Raises PluginError for a tool that is not installed or rules that cannot be imported, and UnknownNameError for an
+    unknown part of a tool.
     """
     tool, colon, part = name.partition(":")
     if tool not in PACKAGES:
@@ -47,18 +47,18 @@ def adapter(name: str) -> Pass | None:
             raise UnknownNameError(f"{name}: onnxruntime has the levels {levels}")
         return ToolPass(name, process, name, () if part == next(iter(LEVELS)) else CONTRIB_DOMAINS)
     if colon:
-        raise UnknownNameError(f"{name}: {tool} has no passes by name; its only name is {tool}")
+        raise UnknownNameError(f"{name}: {tool} has no separate passes; use {tool}")
     return ToolPass(name, process, name)
 
 
 def available() -> dict[str, str]:
-    """The tools with adapters: the version that is installed, or how to install one."""
+    """The tools with adapters: the installed version, or how to install it."""
     versions = {tool: installed_version(tool) for tool in PACKAGES}
     return {tool: install_hint(tool) if v is None else v or "installed" for tool, v in versions.items()}
 
 
 def installed_version(tool: str) -> str | None:
-    """The version of a tool, "" for a module without a package, as of onnxruntime-gpu; None without it."""
+    """The version of a tool; "" if the package has another name, such as onnxruntime-gpu; None if not installed."""
     try:
         package = PACKAGES.get(tool, tool)
         return None if find_spec(package) is None else version(package)
@@ -67,7 +67,7 @@ def installed_version(tool: str) -> str | None:
 
 
 def require_installed(name: str, tools: Collection[str]) -> None:
-    """Raise UsageError for a name, given to --tools, that is none of `tools` or not installed."""
+    """Raise UsageError for a name given to --tools that is not one of `tools` or not installed."""
     if name not in tools:
         near = did_you_mean(name, tools) or f" (there are {', '.join(tools)})"
         raise UsageError(f"--tools {name}: no optimizer has that name{near}")
@@ -76,7 +76,7 @@ def require_installed(name: str, tools: Collection[str]) -> None:
 
 
 def install_hint(tool: str) -> str:
-    """The state of a tool that is not installed, and the remedy."""
+    """Describe a tool that is not installed, with the command to install it."""
     return f"not installed (pip install {PACKAGES.get(tool, tool)})"
 
 

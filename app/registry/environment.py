@@ -1,4 +1,4 @@
-"""Machine and versions of packages."""
+"""The machine, and versions of packages."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from ...passes.targets import QuantizationTarget
 
 SOURCE_FOLDERS = tuple(Path(__file__).parents[2] / name for name in ("app", "core", "passes"))
-"""The folders of this package with the code on which results depend."""
+"""The folders of this package whose code affects results."""
 CPUINFO = Path("/proc/cpuinfo")
-VNNI_FLAGS = frozenset({"avx512_vnni", "avx_vnni"})  # of Linux
+VNNI_FLAGS = frozenset({"avx512_vnni", "avx_vnni"})  # on Linux
 VECTOR_FLAGS = ("amx", "asimd", "avx", "bf16", "f16c", "fma", "i8mm", "sse4", "sve")
-"""The first letters of flags of instructions for which onnxruntime has kernels of their own."""
+"""First letters of the flags of instructions for which onnxruntime has special kernels."""
 
 
 def quantization_target(name: str = "") -> QuantizationTarget:
-    """The quantization target of that name; by default, this machine.
+    """The named quantization target; by default, this machine.
 
-    Where the flags of an x86 processor are unknown, VNNI counts as missing. Raises UsageError for an unknown name.
+    If the flags of an x86 processor are unknown, VNNI is assumed to be missing. Raises UsageError for an unknown name.
     """
     from ...core.support.suggestions import did_you_mean  # noqa: PLC0415 - used seldom
     from ...passes.targets import QUANTIZATION_TARGETS  # noqa: PLC0415 - imports onnx
@@ -43,7 +43,7 @@ def quantization_target(name: str = "") -> QuantizationTarget:
 
 
 def _cpu_field(name: str) -> str:
-    """A field of the first processor in Linux's list; "" where there is none."""
+    """A field of the first processor in Linux's list, or ""."""
     try:
         lines = CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -52,7 +52,7 @@ def _cpu_field(name: str) -> str:
 
 
 def machine_summary() -> str:
-    """Processor, physical cores, memory and operating system."""
+    """The processor, physical cores, memory and operating system."""
     import psutil  # noqa: PLC0415 - used seldom
 
     processor = _cpu_field("model name") or platform.processor() or platform.machine()
@@ -62,25 +62,25 @@ def machine_summary() -> str:
 
 
 def vector_instructions() -> list[str]:
-    """The flags of this processor, as far as they are known, that decide which kernels onnxruntime runs."""
-    flags = f"{_cpu_field('flags')} {_cpu_field('Features')}".split()  # of x86, and of ARM
+    """The known flags of this processor that decide which kernels onnxruntime runs."""
+    flags = f"{_cpu_field('flags')} {_cpu_field('Features')}".split()  # on x86 and on ARM
     return sorted(flag for flag in flags if flag.startswith(VECTOR_FLAGS))
 
 
 def own_files() -> Iterator[Path]:
-    """The source files of this package on which results depend, in order."""
+    """Yield the source files of this package that affect results, in order."""
     for folder in SOURCE_FOLDERS:
         yield from sorted(folder.rglob("*.py"))
 
 
 @cache
 def _version(package: str) -> str:
-    """The version of an installed package, whose metadata take milliseconds to read."""
+    """The version of an installed package; reading its metadata takes milliseconds."""
     return version(package)
 
 
 def plugin_versions() -> dict[str, str]:
-    """The versions of the packages of plugins that this process has imported, which it does where they are named."""
+    """The versions of imported plugin packages; plugins are imported when they are named."""
     from ...core.ort.engines import ENGINE_GROUP  # noqa: PLC0415 - seldom needed
     from ...core.plugins.pass_registry import ENTRY_POINT_GROUP  # noqa: PLC0415 - imports onnx
 
@@ -98,5 +98,5 @@ def installed_version(package: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """The versions of this package and of those that influence results."""
+    """The versions of this package and of packages that influence results."""
     return {name: _version(name) for name in ("passwright", "onnx", "onnxruntime")}

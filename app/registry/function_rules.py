@@ -1,4 +1,4 @@
-"""Rules from plain functions, in the way of onnxscript's rewriter."""
+"""Rules from plain functions, like those of onnxscript's rewriter."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ OnnxscriptFunction = (
     | Callable[[Any, Any, Any, Any, Any], Any]
     | Callable[..., Any]
 )
-"""A function of `op` and of variables of any name. A checker takes the types of a lambda from it."""
+"""A function of `op` and of variables with any names. Type checkers infer the types of a lambda from it."""
 
 Number = bool | int | float
 CONSTANT_DTYPES = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
 
 
 def _operators(op_type: str) -> tuple[Callable[[PatternValue, Any], Any], Callable[[PatternValue, Any], Any]]:
-    """A binary operator of PatternValue for an ONNX operator, and its reflected form."""
+    """Make a binary operator of PatternValue for an ONNX operator, and its reflected form."""
     return (
         lambda value, other: value.tracer.add(op_type, (value, other)),
         lambda value, other: value.tracer.add(op_type, (other, value)),
@@ -55,10 +55,10 @@ class PatternValue:
 
 @dataclass(slots=True)
 class Tracer:
-    """`op` while a pattern is traced.
+    """The object `op` while a pattern is traced.
 
-    Constants and absent inputs get names: `constants` must have that content, `absent` inputs must be left out.
-    `outputs` are the values that `_outputs` names, with the name of their op and the index of the output.
+    Constants and absent inputs get names: `constants` must have the given content, `absent` inputs must be omitted.
+    `outputs` maps the names in `_outputs` to the name of their op and the output index.
     """
 
     constants: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -82,7 +82,7 @@ class Tracer:
         _allow_other_inputs: bool = False,
         **attrs: Any,
     ) -> Any:
-        """Add an operator: the value of its output, or a tuple for several."""
+        """Add an operator; return the value of its output, or a tuple for several outputs."""
         unknown = [name for name in attrs if name.startswith("_")]
         if unknown:
             raise RuleError(f"{op_type}: {unknown[0]} is not supported here")
@@ -125,17 +125,17 @@ class Tracer:
         for name, content in self.constants.items():
             require(_equals_constant(bound[name], content), f"{bound[name].name} is not {content.tolist()}")
         for name in self.absent:
-            require(bound.get(name) is None, "an input is present that must be left out")
+            require(bound.get(name) is None, "an input must be omitted")
 
     def named_outputs(self, bound: dict[str, Any]) -> Iterator[tuple[str, Value | None]]:
-        """The values that `_outputs` names; None for an output that the op lacks."""
+        """Yield the values that `_outputs` names; None for an output that the op lacks."""
         for name, (bind, index) in self.outputs.items():
             op: Op = bound[bind]
             yield name, op.outputs[index] if index < len(op.outputs) and op.outputs[index].name else None
 
 
 class TracedPattern(Struct, frozen=True):
-    """A pattern: its root, the indices of the root's outputs that it returns, and its variables."""
+    """A pattern: its root, the indices of the root outputs that it returns, and its variables."""
 
     root: OpPattern
     indices: tuple[int, ...]
@@ -144,7 +144,7 @@ class TracedPattern(Struct, frozen=True):
 
 
 def trace_pattern(pattern: Callable[..., Any]) -> TracedPattern:
-    """Trace `pattern(op, x, y, ...)`. Raises RuleError for constructs without counterpart here."""
+    """Trace `pattern(op, x, y, ...)`. Raises RuleError for unsupported constructs."""
     tracer, variables = Tracer(), dict[str, PatternValue]()
     for p in list(inspect.signature(pattern).parameters.values())[1:]:
         if p.kind in {p.VAR_POSITIONAL, p.VAR_KEYWORD}:
@@ -159,15 +159,15 @@ def trace_pattern(pattern: Callable[..., Any]) -> TracedPattern:
     given = _as_tuple(result)
     roots = [v.pattern for v in given if isinstance(v, PatternValue) and isinstance(v.pattern, OpPattern)]
     if not roots or len(roots) < len(given):
-        raise RuleError("a pattern must return an output of an operator, such as op.Relu(x)")
+        raise RuleError("a pattern must return the output of an operator, such as op.Relu(x)")
     indices, root = tuple(r.output for r in roots), replace(roots[0], output=0)
     if len({*indices}) < len(roots) or any(replace(r, output=0) != root for r in roots):
-        raise RuleError("a pattern must end in one operator: several roots are not supported")
+        raise RuleError("a pattern must end in one operator; several roots are not supported")
     return TracedPattern(root, indices, (*variables, *tracer.outputs), tracer)
 
 
 def _as_tuple(result: Any) -> tuple[Any, ...]:
-    """The values that a function returns."""
+    """The values that a function returns, as a tuple."""
     return tuple(cast("Sequence[Any]", result)) if isinstance(result, tuple | list) else (result,)
 
 
@@ -194,7 +194,7 @@ def constant_array(attribute: str, value: Any) -> Any:
 
 
 def _equals_constant(value: Value, content: Any) -> bool:
-    """Whether a constant has that content: a number in any shape of one element, an array in its own shape."""
+    """Whether a constant equals `content`; a number matches any shape with one element, an array only its own shape."""
     const: Any = value.const
     if const.size != content.size or const.dtype.hasobject or (content.ndim and const.shape != content.shape):
         return False
@@ -213,12 +213,12 @@ class MatchContext(Struct, frozen=True):
 
     @property
     def output_values(self) -> tuple[Value, ...]:
-        """The values that are replaced."""
+        """The values to be replaced."""
         return self.root.outputs
 
 
 class ReplacementBuilder:
-    """`op` of a replacement: `op.Add(x, 1.0)` adds an operator; numbers become constants of the fitting type."""
+    """The object `op` of a replacement: `op.Add(x, 1.0)` adds an operator, and converts numbers to constants."""
 
     def __init__(self, build: RewriteBuilder) -> None:
         self._build = build
@@ -236,7 +236,7 @@ class ReplacementBuilder:
         _version: int | None = None,
         **attrs: Any,
     ) -> Any:
-        """Add an operator by its name: the value of its output, or a tuple for several."""
+        """Add an operator by name; return the value of its output, or a tuple for several outputs."""
         domain = _domain or op_schemas.ONNX_DOMAIN
         if op_type == "Constant" and not inputs and len(attrs) == 1 and not domain:
             return self.initializer(constant_array(*attrs.popitem()))
@@ -248,12 +248,12 @@ class ReplacementBuilder:
         made = getattr(self._build.domain(domain), op_type)(*values, outputs=outputs, **listed)
         return made[0] if outputs == 1 else made
 
-    def initializer(self, tensor: Any, name: str | None = None) -> Value:  # noqa: ARG002 - names are made here
-        """A constant: an array, or anything with a `numpy()`."""
+    def initializer(self, tensor: Any, name: str | None = None) -> Value:  # noqa: ARG002 - names are generated
+        """Add a constant from an array, or from an object with a `numpy()` method."""
         return self._build.const(tensor.numpy() if hasattr(tensor, "numpy") else np.asarray(tensor))
 
     def _values(self, op_type: str, domain: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Value | None]:
-        """The inputs; numbers move to `attrs` by input name, so that the builder gives them the type of the schema."""
+        """The inputs; numbers move to `attrs` by input name, so that the builder gives them the schema's type."""
         names = op_schemas.latest_input_names(op_type, domain)
         like = next((v for v in inputs if isinstance(v, Value)), None)
         values: list[Value | None] = []
@@ -279,11 +279,11 @@ def rule_from_functions(
 ) -> Rule:
     """Make a rule from `pattern(op, x, ...)` and `replacement(op, x, ...)`, written as for onnxscript's RewriteRule.
 
-    `condition` is called with the variables, after a context if its first parameter is none of them; it returns a bool,
-    or an object that is true or false and has a `reason`. Variables are bound to our values and attributes (`x.shape`,
-    `x.const`). Unlike there, commutative operators match in either order, and attributes that the pattern does not name
-    must have their defaults unless `_allow_other_attributes=True` or an output is named by `_outputs`.
-    Raises RuleError for constructs without counterpart here: several roots, `_check`, OR patterns ...
+    `condition` is called with the variables, preceded by a context if its first parameter is not a variable. It returns
+    a bool, or an object with a truth value and a `reason`. Variables are bound to our values and attributes (`x.shape`,
+    `x.const`). Unlike in onnxscript, commutative operators match in either order, and attributes that the pattern does
+    not name must have their defaults unless `_allow_other_attributes=True` or `_outputs` names an output. Raises
+    RuleError for unsupported constructs, such as several roots, `_check` and OR patterns.
 
     Examples:
         >>> def pattern(op, x):
@@ -295,7 +295,7 @@ def rule_from_functions(
     """
     named = name or pattern.__name__
     if not named.isidentifier():
-        raise RuleError(f"{named} cannot be the name of a rule; give it one: name=...")
+        raise RuleError(f"{named} is not a valid name for a rule; set name=...")
     found = trace_pattern(pattern)
     _require_bound(named, replacement, found.variables, leading=1)
     takes_context = False
@@ -314,14 +314,14 @@ def rule_from_functions(
             _require_true(_call_with(condition, *leading, **variables), "the condition does not hold")
         made = _call_with(replacement, ReplacementBuilder(g), **variables)
         if not isinstance(made, Value | tuple | list):
-            _require_true(made, "the replacement gives nothing")
+            _require_true(made, "the replacement returns nothing")
         values = _as_tuple(made)
         if len(values) != len(found.indices):
-            raise RuleError(f"{named}: the pattern gives {len(found.indices)} values, the replacement {len(values)}")
+            raise RuleError(f"{named}: the pattern returns {len(found.indices)} values, the replacement {len(values)}")
         by_index: dict[int, Any] = dict(zip(found.indices, values, strict=True))
         return tuple(by_index.get(i) for i in range(max(by_index) + 1))
 
-    build.__module__ = replacement.__module__  # it is that module's rule
+    build.__module__ = replacement.__module__  # the rule belongs to that module
     text = inspect.getdoc(replacement) or inspect.getdoc(pattern) or ""
     return Rule(named, text.partition("\n")[0], (found.root,), build, allow_other_uses, contract)
 
@@ -335,7 +335,7 @@ def _require_bound(rule: str, function: Callable[..., Any], variables: Collectio
 
 
 def _call_with(function: Callable[..., Any], *leading: Any, **variables: Any) -> Any:
-    """Call a function with the variables that are its parameters; failures of onnxscript's matcher decline."""
+    """Call a function with the variables that are its parameters; a failure of onnxscript's matcher declines."""
     parameters = inspect.signature(function).parameters.values()
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
     taken = {p.name for p in parameters}

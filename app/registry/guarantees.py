@@ -1,4 +1,4 @@
-"""Guarantees of the built-in rules, as `docs/catalogue/prove.py` recorded them."""
+"""Guarantees of the built-in rules, recorded by `docs/catalogue/prove.py`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ BOOKKEEPING = frozenset({"lift-constants", "merge-constants", "sink-weights"})
 
 
 class RecordedProof(Struct, frozen=True):
-    """The guarantee of a rule of a pass; the `text` has its coverage.
+    """The guarantee of a rule of a pass; the `text` includes its coverage.
 
-    It holds on `models` of those on which the rule `fired`. `keeps_bits`: equal bits were shown. `reached_sites` are
-    lines at which the rule returns, of all `sites`. `reasons` say why models are not proved.
+    It holds on `models` of the models on which the rule `fired`. `keeps_bits`: results were proved bit-identical.
+    `reached_sites` are lines at which the rule returns, of all `sites`. `reasons` say why models are not proved.
     """
 
     pass_name: str
@@ -49,7 +49,7 @@ class RecordedProof(Struct, frozen=True):
 
 @cache
 def recorded_proofs() -> Mapping[str, RecordedProof]:
-    """The recorded guarantees by name of rule."""
+    """The recorded guarantees by rule name."""
     if not FILE.exists():
         return {}
     rows: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
@@ -59,20 +59,20 @@ def recorded_proofs() -> Mapping[str, RecordedProof]:
 
 
 def recorded_proof(rule: Rule) -> RecordedProof | None:
-    """The recorded proof of a rule of this project; None for a rule of somebody else, whatever its name."""
+    """The recorded proof of a built-in rule; None for any other rule, even with the same name."""
     return recorded_proofs().get(rule.name) if rule.build.__module__.startswith(OWN_PACKAGE) else None
 
 
 def recorded_guarantee(pass_name: str, rule: str) -> str:
-    """The recorded guarantee of a rule of a pass; NO_GUARANTEE for another rule, and for a pass without rules."""
+    """The recorded guarantee of a pass's rule; NO_GUARANTEE for other rules and passes without rules."""
     proof = recorded_proofs().get(rule)
     return proof.guarantee if proof is not None and proof.pass_name == pass_name else NO_GUARANTEE
 
 
 def guarantee_counts(passes: Iterable[PassRecord]) -> dict[str, int]:
-    """The changes of a run by the recorded guarantees of their rules; changes by other rules and passes have none.
+    """The changes of a run by the recorded guarantees of their rules; other changes have none.
 
-    Constants that were moved or merged compute nothing, and are left out.
+    Constants that were moved or merged compute nothing, and do not count.
     """
     found: Counter[str] = Counter()
     for record in passes:

@@ -1,4 +1,4 @@
-"""Resolution of the names in a pipeline: passes and pipelines, built in, given, installed, or in a TOML file."""
+"""Resolution of the names in a pipeline: built-in, given and installed passes and pipelines, and TOML files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEYS = {"passes": list, "skip": list, "repeat": bool, "fallback": str}
 VALUES = {list: "a list of names", bool: "true or false", str: "a name"}
 EXPECTED_FORM = (
     'passes = ["basic", "my-pass{threshold=0.7}"], '
-    'and if wanted repeat = true, skip = ["fuse-gemm"] and fallback = "basic"'
+    'and optionally repeat = true, skip = ["fuse-gemm"] and fallback = "basic"'
 )
 
 
@@ -40,8 +40,8 @@ EXPECTED_FORM = (
 class FilePipeline:
     """A pipeline in a file: its passes, whether they repeat until nothing changes, and names to skip.
 
-    `fallback` names the pipeline whose result is taken where the result of this one is slower. `siblings` are all
-    pipelines of the file by name, which it may include.
+    `fallback` names the pipeline whose result is used if the result of this one is slower. `siblings` are all pipelines
+    of the file by name, which it may include.
     """
 
     name: str
@@ -55,9 +55,9 @@ class FilePipeline:
 
 
 def read_pipeline_file(path: Path, reserved_names: Mapping[str, str]) -> dict[str, FilePipeline]:
-    """The pipelines of a file by name. Raises UsageError with file and line for mistakes in it.
+    """Read the pipelines of a file by name. Raises UsageError, with file and line, for errors in it.
 
-    `reserved_names` are the names that are taken, with their sources.
+    `reserved_names` are names that are already used, with their sources.
     """
     try:
         text = read_text(path, MAX_BYTES)
@@ -85,7 +85,7 @@ HEAD = re.compile(
 
 
 class _Lines:
-    """The lines of a file of pipelines, and the lines of its tables."""
+    """The lines of a pipeline file, and the line numbers of its tables."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
@@ -96,7 +96,7 @@ class _Lines:
                 self.tables.setdefault(head[head.lastindex or 0], i)
 
     def place(self, table: str, key: str = "") -> str:
-        """File and line of a table, or of a key in it; line 1 for spellings that are not recognized."""
+        """The file and line of a table, or of a key in it; line 1 for an unrecognized spelling."""
         start = self.tables.get(table, 0)
         wanted = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=")
         lines = range(start, len(self.lines)) if key else ()
@@ -130,12 +130,12 @@ def _file_pipeline(name: str, table: Any, lines: _Lines, siblings: Mapping[str, 
 
 
 class NameResolver:
-    """Lookup of names, which loads packages and files only when needed.
+    """Lookup of names; packages and files are loaded only when needed.
 
-    A name is looked up in this order: in the file that it names, among built-in passes and the caller's passes, among
+    A name is looked up in this order: in the file that it names, among built-in passes and those of the caller, among
     adapters of other optimizers, in installed packages, and in `pipelines.toml` in the working folder.
-    `plugin_registries` are the registries of the caller, one for each file; `looked_up` are the names found among them
-    and built-in passes; `used_passes` are all passes that may be in the pipeline, by name.
+    `plugin_registries` are the caller's registries, one for each file; `looked_up` are the names found there and among
+    built-in passes; `used_passes` are all passes that may be in the pipeline, by name.
     """
 
     def __init__(self, plugins: Sequence[PluginLike] = ()) -> None:
@@ -157,7 +157,7 @@ class NameResolver:
         return list(self._files)
 
     def pipeline_from_text(self, text: str) -> Pass:
-        """The pipeline of a name or a list of names. Raises UsageError, UnknownNameError, PluginError."""
+        """The pipeline for a name or list of names. Raises UsageError, UnknownNameError and PluginError."""
         specs = parse_specs(text)
         if len(specs) == 1:
             return self.resolve(specs[0])
@@ -167,7 +167,7 @@ class NameResolver:
         return Pipeline(",".join(map(str, specs)), passes, fallback=fallback)
 
     def target_named(self, given: str | Target) -> Target:
-        """The target of a name, in a TOML file, or itself. Raises UsageError, UnknownNameError and PluginError."""
+        """The target by name, in a TOML file, or as given. Raises UsageError, UnknownNameError and PluginError."""
         found = self.find_target(given) if isinstance(given, str) else given
         if found is None:
             assert isinstance(given, str)
@@ -177,7 +177,7 @@ class NameResolver:
         return found
 
     def find_target(self, name: str) -> Target | None:
-        """The target of a name, or in a TOML file; None for another name. Raises UsageError for a wrong file."""
+        """The named target, or one in a TOML file; None for an unknown name. Raises UsageError for an invalid file."""
         if name.endswith(".toml"):
             return read_target(Path(name))
         if name in self.registry.targets:
@@ -187,7 +187,7 @@ class NameResolver:
         return self._installed.target(name)
 
     def analysis_named(self, name: str) -> Callable[[Graph], object]:
-        """The analysis of a name, of the caller or an installed package. Raises UnknownNameError and PluginError."""
+        """The named analysis of the caller or an installed package. Raises UnknownNameError and PluginError."""
         found = self.registry.analyses.get(name) or self._installed.analysis(name)
         if found is None:
             known = list(dict.fromkeys([*self.registry.analyses, *self._installed.registry.analyses]))
@@ -196,14 +196,14 @@ class NameResolver:
         return found
 
     def pass_named(self, name: str) -> PassEntry:
-        """The pass of a name. Raises UsageError for a pipeline, and as `pipeline_from_text`."""
+        """The named pass. Raises UsageError for a pipeline, and the errors of `pipeline_from_text`."""
         found = self.lookup(name)
         if not isinstance(found, PassEntry):
-            raise UsageError(f"{name} is a pipeline: give it to --pipeline, together with others such as a,b")
+            raise UsageError(f"{name} is a pipeline: use --pipeline, which takes several, such as a,b")
         return self._mark_used(found)
 
     def resolve(self, spec: PassSpec, parent: FilePipeline | None = None) -> Pass:
-        """The pass or pipeline of a spec, which may be one of the file of `parent`, the pipeline that includes it."""
+        """The pass or pipeline for a spec; it may be in the file of `parent`, the pipeline that includes it."""
         found = self.lookup(spec.name, parent)
         if isinstance(found, PassEntry):
             return with_options(self._mark_used(found).item, spec.options)
@@ -226,7 +226,7 @@ class NameResolver:
             self._resolving.pop()
 
     def absolute_spec(self, spec: PassSpec) -> PassSpec:
-        """A resolved spec, with paths that are valid in any working folder."""
+        """A resolved spec with absolute paths."""
         return PassSpec(self._qualified_names.get(spec.name, spec.name), spec.options).with_absolute_paths(Path())
 
     def placement_order(self, found: PassEntry) -> tuple[str, int]:
@@ -234,7 +234,7 @@ class NameResolver:
         return found.source, [*self.registry.passes, *self._installed.registry.passes].index(found.name)
 
     def full_registry(self, broken: LoadErrors) -> PassRegistry:
-        """All passes and pipelines except adapters and those in files; load errors and clashes go to `broken`."""
+        """All passes and pipelines except adapters and those in files; errors and name clashes go to `broken`."""
         return full_registry(self.registry, self._installed, broken)
 
     def warn_about_broken(self) -> None:
@@ -243,7 +243,7 @@ class NameResolver:
             LOG.warning("warning: %s", message)
 
     def lookup(self, name: str, parent: FilePipeline | None = None) -> PassEntry | PipelineEntry | FilePipeline:
-        """The entry of a name, which may be in the file of `parent`. Raises UnknownNameError and PluginError."""
+        """Look up a name, which may be in the file of `parent`. Raises UnknownNameError and PluginError."""
         path, _, inner = name.rpartition(":")
         if path.endswith(".toml"):
             pipelines = self._read_file(Path(path))
@@ -293,7 +293,7 @@ class NameResolver:
         return found
 
     def _resolve_registered(self, found: PipelineEntry) -> Pass:
-        """A built-in pipeline, or one of a plugin."""
+        """Resolve a built-in pipeline or one of a plugin."""
         content = found.content
         if isinstance(content, str):
             try:

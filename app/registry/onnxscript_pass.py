@@ -1,4 +1,4 @@
-"""Rewrite rules of onnxscript as a pass: each rewrite is a change in the change log, under its rule's name."""
+"""Rewrite rules of onnxscript as a pass, which records each rewrite under the name of its rule."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...core.serialization.exporter import written_initializers
 
 @dataclass(frozen=True, slots=True)
 class OnnxscriptRule:
-    """A RewriteRule, its name here, and the contract that its author gave it: `RULE.contract = EXACT`."""
+    """A RewriteRule, its name in our reports, and the contract set by its author: `RULE.contract = EXACT`."""
 
     name: str
     rule: Any = field(compare=False)
@@ -28,9 +28,9 @@ class OnnxscriptRule:
 
 @dataclass(frozen=True, slots=True)
 class OnnxscriptPass:
-    """The rules of a RewriteRuleSet, applied as onnxscript does: once to each node and to new nodes, in order.
+    """The rules of a RewriteRuleSet, applied like onnxscript does: once to each node and to new nodes, in order.
 
-    Local functions are not passed on, so calls of them are opaque.
+    Local functions are not passed to it, so calls of them are opaque.
     """
 
     name: str
@@ -58,7 +58,7 @@ class OnnxscriptPass:
         rewriter.RewriteRuleSet([_with_ledger(r, change_log, makers) for r in self.rules]).apply_to_model(model)
         if change_log.change_count == made:
             return 0
-        for value, name in names.items():  # a rewrite may have given an input the name of the value it replaces
+        for value, name in names.items():  # a rewrite may give an input the name of the value that it replaces
             if value.name != name:
                 value.name = name
         for name, value in model.graph.initializers.items():
@@ -75,7 +75,7 @@ class OnnxscriptPass:
 def _attach_lazy_weights(
     ir: Any, model: Any, sent: onnx.ModelProto, tensors: dict[str, Tensor]
 ) -> dict[str, tuple[Any, Any]]:
-    """Replace the placeholders of large initializers by lazy tensors: both, by name."""
+    """Replace the placeholders of large initializers by lazy tensors; both are by name."""
     attached: dict[str, tuple[Any, Any]] = {}
     for name in (t.name for t in sent.graph.initializer if is_placeholder(t)):
         value, tensor = model.graph.initializers[name], tensors[name]
@@ -87,7 +87,7 @@ def _attach_lazy_weights(
 
 
 def _with_ledger(r: OnnxscriptRule, change_log: ChangeLog, makers: dict[str, Op]) -> Any:
-    """The rule, with rewrites that are requested from the change log."""
+    """The rule with rewrites that first ask the change log."""
     rule = copy(r.rule)
     rule.try_rewrite = partial(_try_rewrite, r, change_log, makers)
     return rule
@@ -112,20 +112,20 @@ def _try_rewrite(
         return None
     for old, new in zip(delta.match.outputs, delta.new_outputs, strict=True):
         if old.is_graph_output() and (new.producer() is None or new.is_graph_output()):
-            return None  # an output of the graph would become an input or another output, which keep their names
+            return None  # an output of the graph would become an input or another output, which must keep their names
     replaced = {makers[v.name]: None for n in delta.match.nodes for v in n.outputs if v.name in makers}
     return delta if change_log.request_change(r.name, place, replaced, exact=exact) else None
 
 
 def collect_rules(thing: object) -> tuple[OnnxscriptRule, ...]:
-    """The rules of a RewriteRuleSet, of a list of rules or of a single one. Raises TypeError for anything else."""
+    """The rules of a RewriteRuleSet, a list of rules, or a single rule. Raises TypeError for other objects."""
     found: list[OnnxscriptRule] = []
     for rule in _flatten_rules(thing):
         if rule.as_function:
             raise TypeError(f"rule {rule} makes local functions (as_function), which cannot be in a graph")
         name, contract = rule.name or f"rule-{len(found)}", getattr(rule, "contract", ROUNDING)
         if contract not in {EXACT, ROUNDING}:
-            raise TypeError(f"the contract of {name} is EXACT or ROUNDING of passwright.core, not {contract!r}")
+            raise TypeError(f"the contract of {name} must be EXACT or ROUNDING of passwright.core, not {contract!r}")
         found.append(OnnxscriptRule(name, rule, contract))
     if not found:
         raise TypeError("it has no rules")
@@ -138,7 +138,7 @@ def _flatten_rules(thing: Any) -> Iterator[Any]:
         yield thing
     elif isinstance(thing, rewriter.RewriteRuleSet):
         yield from thing.rules
-    elif isinstance(thing, rewriter.RewriteRuleClassBase):  # as `rule()` of the class makes of a new instance
+    elif isinstance(thing, rewriter.RewriteRuleClassBase):  # like `rule()` of a new instance of the class
         functions = {"graph_pre_visitor": thing.setup, "graph_post_visitor": thing.cleanup}
         settings = {name: getattr(thing, name) for name in ("name", "remove_nodes", "as_function")}
         made: Any = rewriter.RewriteRule(thing.pattern, thing.rewrite, thing.check, **settings, **functions)

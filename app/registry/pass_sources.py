@@ -1,4 +1,4 @@
-"""Sources of passes, and the lookup of passes and rules by name."""
+"""Sources of passes, and lookup of passes and rules by name."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ def plugin_registries(plugins: Sequence[PluginLike]) -> list[PassRegistry]:
 
 
 def _built_in_entry(p: Pass, source: str) -> PassEntry:
-    """The entry of a built-in pass, placed if it comes after the loop."""
+    """The entry of a built-in pass; it has a position if it runs after the loop."""
     return PassEntry(p, source, PassPlacement(p, FINAL) if PASS_STAGES.get(p.name) == FINAL else None)
 
 
 def own_label() -> str:
-    """The source of what is built in."""
+    """The source of built-in passes."""
     return f"{DISTRIBUTION} {version(DISTRIBUTION)}"
 
 
 def caller_registry(plugins: Iterable[PassRegistry]) -> PassRegistry:
-    """The registry of built-in passes and the caller's passes. Raises PluginError for a name used twice."""
+    """The registry of built-in passes and those of the caller. Raises PluginError for duplicate names."""
     source = own_label()
     registry = PassRegistry(
         {p.name: _built_in_entry(p, source) for p in (*BUILT_IN, *OPTIONAL_PASSES, *map(as_pass, TRANSFORMS))},
@@ -77,7 +77,7 @@ def caller_registry(plugins: Iterable[PassRegistry]) -> PassRegistry:
 
 
 def full_registry(registry: PassRegistry, installed: InstalledPlugins, broken: LoadErrors) -> PassRegistry:
-    """A registry with all installed passes and pipelines too; load errors and name clashes go to `broken`."""
+    """A registry extended by all installed passes and pipelines; load errors and name clashes go to `broken`."""
     installed.load_all()
     broken |= installed.load_errors
     both = PassRegistry(
@@ -97,13 +97,13 @@ def full_registry(registry: PassRegistry, installed: InstalledPlugins, broken: L
 
 
 class Decompositions(RulePass):
-    """The rules of a target, as a pass with its name: a run for the target plans with them, and no other has them."""
+    """The rules of a target, as a pass named like it. Only runs for the target plan with them."""
 
 
 def all_passes(registry: PassRegistry) -> list[Pass]:
-    """The passes of a registry, those inside its pipelines, and those of its targets.
+    """The passes of a registry, of its pipelines and of its targets, without built-in passes of pipelines.
 
-    The decompositions of a target are a pass with its name. What is of this package in pipelines is left out.
+    The decompositions of a target are a pass with the target's name.
     """
     targets = registry.targets.values()
     inner = [p for found in registry.pipelines.values() for p in found.passes]
@@ -140,10 +140,9 @@ def _unknown_name_error(name: str, passes: Iterable[Pass]) -> UnknownNameError:
 
 
 class Subject(Struct, frozen=True):
-    """Rules with the passes that run them, and passes not made of our rules, with their selected rules.
+    """Rules with the passes that run them, and passes that do not consist of our rules.
 
-    `in_pipeline`: whether a run of the pipeline runs them. `is_group`: whether they are the passes of a pipeline or
-    group.
+    `in_pipeline`: a run of the pipeline runs them. `is_group`: they are the passes of a pipeline or group.
     """
 
     rules: tuple[tuple[Rule, Pass], ...]
@@ -153,7 +152,7 @@ class Subject(Struct, frozen=True):
 
     @property
     def selection(self) -> list[Pass]:
-        """The passes with these rules alone."""
+        """The passes, restricted to these rules."""
         chosen: dict[Pass, list[Rule]] = {}
         for rule, p in self.rules:
             chosen.setdefault(p, []).append(rule)
@@ -161,11 +160,11 @@ class Subject(Struct, frozen=True):
 
 
 def find_subject(name: str, pipeline: Pass, plugins: Sequence[PluginLike] | None = ()) -> Subject:
-    """The rule, or the pass or group with all its rules, of that name.
+    """Find the rule, or the pass or group with all its rules, with that name.
 
-    Those in the pipeline come first, then built-in ones and `plugins`, adapters and installed packages, which are
-    loaded in that order; with None for the plugins, there are none but in the pipeline. Raises UnknownNameError with
-    similar names, and PluginError, also for a broken plugin of that name.
+    The pipeline is searched first, then built-in passes and `plugins`, adapters, and installed packages, which are
+    loaded in that order; if `plugins` is None, only the pipeline. Raises UnknownNameError with similar names, and
+    PluginError, also for a broken plugin with that name.
     """
     if found := _subject_in(name, (pipeline, *nested_passes(pipeline)), in_pipeline=True):
         return found
@@ -180,7 +179,7 @@ def find_subject(name: str, pipeline: Pass, plugins: Sequence[PluginLike] | None
 
 
 def _subject_in(name: str, passes: Sequence[Pass], *, in_pipeline: bool) -> Subject | None:
-    """The subject of that name in `passes`; single passes and rules come before groups."""
+    """Find a subject in `passes`; single passes and rules precede groups."""
     found: list[tuple[Pass, tuple[Any, ...]]] = []
     for p in leaves(Pipeline("", tuple(passes))):
         rules = selectable_rules(p)
@@ -198,7 +197,7 @@ def _subject_in(name: str, passes: Sequence[Pass], *, in_pipeline: bool) -> Subj
 
 
 def package_root(file: Path) -> Path:
-    """The folder of a Python file, or the folder of the outermost package around it."""
+    """The folder of a Python file, or of the outermost package that contains it."""
     folder = file.absolute().parent
     while (folder / "__init__.py").exists():
         folder = folder.parent
@@ -206,13 +205,13 @@ def package_root(file: Path) -> Path:
 
 
 def modules_beside(file: Path) -> Iterator[Path]:
-    """The files of modules of this process in the outermost package around a file, or in its folder."""
+    """Yield the files of loaded modules in the outermost package of a file, or in its folder."""
     root, folder = package_root(file), file.absolute().parent
     is_package = root != folder
     if is_package:
         folder = root / folder.relative_to(root).parts[0]
     elif folder.name in INSTALLED:
-        return  # modules of strangers
+        return  # unrelated modules
     for module in list(sys.modules.values()):
         path = Path(getattr(module, "__file__", None) or "")
         is_near = path.is_relative_to(folder) if is_package else path.parent == folder

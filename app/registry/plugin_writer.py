@@ -23,14 +23,14 @@ MAX_NAME_LENGTH = 60
 
 
 class PluginNames(Struct, frozen=True):
-    """The `name` of the package and of its pass, in kebab-case, and the name of its `module` in Python."""
+    """The `name` of the package and its pass, in kebab-case, and the name of its Python `module`."""
 
     name: str
     module: str
 
 
 def names_for(text: str) -> PluginNames:
-    """The names for a plugin `text`. Raises UsageError for a name that is taken, here or in Python."""
+    """The names for a plugin called `text`. Raises UsageError for a name that is already used here or in Python."""
     try:
         name = canonicalize_name(text, validate=True)
     except InvalidName:
@@ -42,7 +42,7 @@ def names_for(text: str) -> PluginNames:
         raise UsageError(f"{name} is too long for a name: at most {MAX_NAME_LENGTH} characters")
     if not module.isidentifier() or keyword.iskeyword(module):
         raise UsageError(
-            f"{module} cannot be imported: it begins with a digit or is a Python keyword; choose another name"
+            f"{module} is not a valid module name: it begins with a digit or is a Python keyword; choose another name"
         )
     if (conflict := _name_conflict(name, module)) is not None:
         raise UsageError(f"{name} is taken: {conflict}; choose another name")
@@ -50,10 +50,10 @@ def names_for(text: str) -> PluginNames:
 
 
 def _name_conflict(name: str, module: str) -> str | None:
-    """The holder of one of the names, if there is one."""
+    """Describe what already has one of the names; None if both are free."""
     known = {e.name for e in TRANSFORMS}.union(PIPELINES, *(selectable_names(p) for p in (*BUILT_IN, *OPTIONAL_PASSES)))
     if name in {n.replace("_", "-") for n in known}:
-        return "a pass, rule or pipeline of passwright has this name"
+        return "passwright has a pass, rule or pipeline with this name"
     if module in sys.stdlib_module_names:
         return f"Python has a module {module}"
     try:
@@ -76,7 +76,7 @@ TEMPLATE_TARGETS = {
     "workflow.yml.in": ".github/workflows/test.yml",
     "gitignore.in": ".gitignore",
 }
-"""The path in the package of each template."""
+"""The path of each template in the package."""
 
 
 class CannotWrite(PassesError):
@@ -84,14 +84,14 @@ class CannotWrite(PassesError):
 
 
 def write_plugin(names: PluginNames, into: Path) -> tuple[Path, tuple[str, ...]]:
-    """Make the package in a new folder of `into`, whole or not at all; returns the folder, and its files within.
+    """Create the package in a new folder of `into`, atomically; return the folder, and its files.
 
-    Raises UsageError if `into` is not a folder or has something of that name, CannotWrite if it cannot be written.
+    Raises UsageError if `into` is not a folder or already contains the name, and CannotWrite if writing fails.
     """
     folder, texts = into / names.name, render_templates(names)
     try:
         if not into.is_dir():
-            raise UsageError(f"{into} is not a folder; make it first")
+            raise UsageError(f"{into} is not a folder; create it first")
         if os.path.lexists(folder):
             raise UsageError(f"{folder} exists already; choose another name, or another folder with --into")
         with staging_folder(into) as stage:

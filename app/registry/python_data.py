@@ -1,4 +1,4 @@
-"""Given inputs of which some come from functions in Python files."""
+"""Given inputs that may come from functions in Python files."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from ...core.verify.given_inputs import DataReader
 
 PLAIN: tuple[type[Any], ...] = (bool, int, float, str, bytes, np.generic, type(None))
-DEFAULT_FUNCTION = "reader"  # the name of the function in a file
+DEFAULT_FUNCTION = "reader"  # the function that is looked up in a file
 
 
 def read_given(given: Inputs | GivenSamples | None, model: Model) -> GivenSamples | None:
-    """The samples of `--inputs`, which can be read again; None for None. Raises ModelError, PluginError, UsageError."""
+    """Read the samples of `--inputs` so that they can be read again. Raises ModelError, PluginError and UsageError."""
     if given is None or isinstance(given, GivenSamples):
         return given
     return read_samples(with_python_data(given, "--inputs"), input_specs(model))
 
 
 def with_python_data(given: Any, option: str) -> Any:
-    """Given inputs, with the data of a function in place of `file.py:function`, or of `reader` in `file.py`.
+    """Replace `file.py:function`, or `file.py` with a function `reader`, by the data that the function returns.
 
     The function takes no arguments; its output goes to standard error. `option` names the inputs in errors. Raises
-    PluginError for a file that cannot be run, UsageError for a function that does not exist.
+    PluginError for a file that cannot be run, and UsageError for an unknown function.
     """
     if isinstance(given, list | tuple):
         return [with_python_data(entry, option) for entry in cast("Sequence[Any]", given)]
@@ -55,7 +55,7 @@ def with_python_data(given: Any, option: str) -> Any:
 
 
 def _guarded(data: DataReader | Iterable[Any], file: str, label: str) -> Iterator[Any]:
-    """The samples of a reader; its exceptions become PluginErrors."""
+    """Yield the samples of a reader; its exceptions become PluginErrors."""
     end = object()
     with plugin_errors(file, label):
         get_next = getattr(data, "get_next", None)
@@ -69,14 +69,14 @@ def _guarded(data: DataReader | Iterable[Any], file: str, label: str) -> Iterato
 
 
 def _plain_sample(sample: Any) -> Any:
-    """A sample without code of the user, so that nothing which reads it later can raise an exception of this code."""
+    """Convert a sample to plain arrays, so that reading it later cannot run the user's code."""
     if isinstance(sample, Mapping):
         return {str(k): _plain(v) for k, v in cast("Mapping[object, object]", sample).items()}
     return sample
 
 
 def _plain(value: Any) -> Any:
-    """Arrays in place of what NumPy takes as one, and lists and dicts of them in place of other kinds."""
+    """Convert what NumPy accepts as arrays to arrays, and other containers to lists and dicts of them."""
     if isinstance(value, PLAIN):
         return value
     if isinstance(value, Mapping):
@@ -88,7 +88,7 @@ def _plain(value: Any) -> Any:
 
 
 def data_files(given: object) -> list[Path]:
-    """The files that given inputs consist of, as far as they are named."""
+    """The files that given inputs consist of, if they are named."""
     if isinstance(given, list | tuple):
         return [path for entry in cast("Sequence[object]", given) for path in data_files(entry)]
     if not isinstance(given, str | Path):

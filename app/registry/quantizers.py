@@ -1,6 +1,6 @@
-"""Quantization by other tools, as functions of a model, samples of its inputs, and the file of the result.
+"""Quantization by other tools, as functions of a model, samples of its inputs, and the path of the result.
 
-A loader imports all modules of its tool and returns the function, so that imports and runs can be timed apart.
+A loader imports all modules of its tool and returns the function, so that imports and runs can be timed separately.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Quantize = Callable[[Path, Iterable[Feeds], Path], None]
 
 
 class Quantizer(Struct, frozen=True):
-    """A recipe of a `tool`, with its default options but for those in the `description`."""
+    """A recipe of a `tool`, with default options except for those in the `description`."""
 
     tool: str
     description: str
@@ -54,18 +54,18 @@ def _ort_static(tool: Any, model: Path, feeds: Iterable[Feeds], result: Path, **
 
 
 def _ort_static_per_channel(tool: Any, model: Path, feeds: Iterable[Feeds], result: Path) -> None:
-    """Quantize a model after the preparation by onnxruntime.
+    """Quantize a model after onnxruntime's preparation.
 
-    If that fails, it is tried without symbolic shapes, and the model is then quantized as it is.
+    If that fails, it is repeated without symbolic shapes; if that also fails, the unprepared model is quantized.
     """
     model, result = model.resolve(), result.resolve()
-    with ScratchFolder() as folder, chdir(folder):  # symbolic shape inference leaves files where it runs
+    with ScratchFolder() as folder, chdir(folder):  # symbolic shape inference leaves files in the current folder
         prepared = folder / "prepared.onnx"
         for options in ({}, {"skip_symbolic_shape": True}):
             try:
                 external = {"save_as_external_data": True} if needs_external_data(model) else {}
                 tool.shape_inference.quant_pre_process(model, prepared, **options, **external)
-            except Exception:  # noqa: BLE001 - it raises whatever its shape inference and the session raise
+            except Exception:  # noqa: BLE001 - raises anything that its shape inference and the session raise
                 prepared.unlink(missing_ok=True)
             else:
                 break

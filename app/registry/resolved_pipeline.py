@@ -1,4 +1,4 @@
-"""Pipelines of runs, with passes added, configured, and left out."""
+"""Pipelines of runs, with passes added, configured, and skipped."""
 
 from __future__ import annotations
 
@@ -34,13 +34,16 @@ from .name_resolver import NameResolver
 
 
 class ResolvedPipeline(Struct, frozen=True):
-    """A pipeline, and the entries of its passes that support some opsets only.
+    """A pipeline, and the entries of its passes that support only some opsets.
 
-    `transforms` are those that the pipeline or the caller names, in order, and are no longer in the pipeline.
-    `spec` and `enabled_specs` are the requests as text, with absolute paths and without transforms; `read_files` are
-    the pipeline files. `fallbacks`: the pipelines to fall back to, in order, with the same passes added and selected.
-    `last_fallback`: no passes, but for a conversion of the opset that was requested. `target`: the engine for the
-    result. `others` are the passes and transforms, built in and of the caller, that are in neither.
+    Attributes:
+        transforms: the transforms that the pipeline or the caller names, in order; they are not in the pipeline.
+        spec, enabled_specs: the requests as text, with absolute paths and without transforms.
+        read_files: the pipeline files.
+        fallbacks: the pipelines to fall back to, in order, with the same passes added and selected.
+        last_fallback: no passes, except a requested opset conversion.
+        target: the engine for the result.
+        others: the built-in and given passes and transforms that are in neither.
     """
 
     pipeline: Pass
@@ -57,8 +60,8 @@ class ResolvedPipeline(Struct, frozen=True):
     def for_opsets(self, opsets: Mapping[str, int]) -> tuple[Pass, list[SkippedPass]]:
         """The pipeline for a model with these opsets by domain, and the passes that do not support them.
 
-        Where the pipeline converts the model to another opset, a pass must support the opsets on both sides, unless
-        that comes first.
+        If the pipeline converts the model to another opset, passes before and after the conversion must support the
+        opsets on both sides, unless the conversion is first.
         """
         names = {self.pipeline.name, *(p.name for p in nested_passes(self.pipeline))}
         present = _opsets_in_run(self.pipeline, opsets.get(""))
@@ -76,14 +79,14 @@ def resolve_pipeline(
     enable: Collection[str] = (),
     target: str | Target | None = None,
 ) -> ResolvedPipeline:
-    """Resolve a pipeline, for a target if one is given, add plugins and enabled passes, select by `only` and `skip`.
+    """Resolve a pipeline, optionally for a target; add plugins and enabled passes; select by `only` and `skip`.
 
     Passes of a plugin are added unless the pipeline names some of them. Passes of installed packages run only if they
     are named. An enabled ConvertOpset comes first, and passes that raise the opset further are dropped. Raises
     UsageError, UnknownNameError and PluginError.
     """
     for parameter, given in (("plugin", plugin), ("only", only), ("skip", skip), ("enable", enable)):
-        if not isinstance(cast("object", given), Collection) or isinstance(given, str):  # letters are not names
+        if not isinstance(cast("object", given), Collection) or isinstance(given, str):  # not letters
             raise UsageError(f"{parameter} must be a list, such as {parameter}=[{given!r}]")
     names = NameResolver(plugin)
     start = names.pipeline_from_text(pipeline) if isinstance(pipeline, str) else as_pass(PassPlacement(pipeline).item)
@@ -114,7 +117,7 @@ def resolve_pipeline(
     highest = goal.opset if goal is not None and goal.opset else inf
     for p in leaves(whole):
         if isinstance(p, ConvertOpset) and p.opset > highest:
-            raise UsageError(f"--opset {p.opset}: the target supports opset {highest} at most")
+            raise UsageError(f"--opset {p.opset}: the target supports at most opset {highest}")
     seen: dict[str, Pass] = {}
     for p in nested_passes(whole):
         other = seen.setdefault(p.name, p)
@@ -143,7 +146,7 @@ def resolve_pipeline(
 
 
 def _pipeline_for(target: Target, p: Pass) -> Pass:
-    """A pipeline for a target. Raises UsageError for one of another target."""
+    """A pipeline for a target. Raises UsageError for a pipeline of another target."""
     others = [q.name for q in (p, *nested_passes(p)) if isinstance(q, Pipeline) and q.runs is not None]
     if others == [target.name] == [p.name] and not target.forms:
         return p
@@ -153,7 +156,7 @@ def _pipeline_for(target: Target, p: Pass) -> Pass:
 
 
 def _opsets_in_run(pipeline: Pass, opset: int | None) -> RunOpsets:
-    """The opsets of a model with `opset` in a run of a pipeline."""
+    """The opsets of a model with `opset` during a run of a pipeline."""
     found = RunOpsets.of(opset)
     if opset is None:
         return found
@@ -166,7 +169,7 @@ def _opsets_in_run(pipeline: Pass, opset: int | None) -> RunOpsets:
 
 
 def _convert_first(p: Pass, conversions: Sequence[Pass]) -> Pass:
-    """The pipeline after conversions of the opset, without passes that raise it."""
+    """The pipeline with opset conversions first, without passes that raise the opset."""
     rest = exclude(p, [q.name for q in leaves(p) if isinstance(q, RaiseOpset)])
     if isinstance(rest, Pipeline):
         return replace(rest, passes=(*conversions, *rest.passes))
@@ -180,7 +183,7 @@ def _requested_transform(p: TransformPass, names: NameResolver) -> RequestedTran
 
 
 def _fallbacks(start: Pass, names: NameResolver) -> list[Pass]:
-    """The pipelines to fall back to. Raises UsageError for pipelines that fall back to each other."""
+    """The pipelines to fall back to. Raises UsageError for cycles."""
     found: list[Pass] = []
     tried = [start.name]
     while name := fallback_of(last := found[-1] if found else start):
@@ -195,28 +198,28 @@ def _fallbacks(start: Pass, names: NameResolver) -> list[Pass]:
 
 
 def _select_known(p: Pass, only: Collection[str], skip: Collection[str]) -> Pass | None:
-    """A fallback with those passes and rules of `only` and `skip` that it has; None if nothing of `only` is left."""
+    """A fallback with the known passes and rules of `only` and `skip`; None if nothing of `only` is left."""
     known = selectable_names(p)
     wanted = [name for name in only if name in known]
     return select(p, wanted, [name for name in skip if name in known]) if wanted or not only else None
 
 
 def _merge_specs(enable: Collection[str]) -> dict[str, PassSpec]:
-    """The enabled passes by name, with the options of all their occurrences."""
+    """The enabled passes by name, with the merged options of their occurrences."""
     specs: dict[str, PassSpec] = {}
     for spec in (s for text in enable for s in parse_specs(text)):
         before = specs.get(spec.name, spec).options
         for option, text in spec.options.items():
             if before.get(option, text) != text:
-                raise UsageError(f"{spec.name}: option {option} is given twice, as {before[option]} and as {text}")
+                raise UsageError(f"{spec.name}: option {option} is set twice, to {before[option]} and to {text}")
         specs[spec.name] = PassSpec(spec.name, {**before, **spec.options})
     return specs
 
 
 def _added_passes(start: Pass, names: NameResolver, enabled: Sequence[str]) -> list[PassEntry]:
-    """The passes of plugins and enabled ones that are not in the pipeline; transforms of plugins only if enabled.
+    """The passes of plugins and the enabled passes that are not in the pipeline; transforms only if enabled.
 
-    Enabled passes with a placement come in the order of their packages, so that the order of options does not matter.
+    Enabled passes with a placement are in the order of their packages, so that the order of options does not matter.
     """
     existing = {p.name for p in nested_passes(start)}
     unused = [registry for registry in names.plugin_registries if not any(f.name in names.looked_up for f in registry)]
@@ -229,7 +232,7 @@ def _added_passes(start: Pass, names: NameResolver, enabled: Sequence[str]) -> l
 
 
 def _configure_passes(p: Pass, specs: Mapping[str, PassSpec]) -> Pass:
-    """The pipeline with the options of its passes set."""
+    """Set the options of the passes in a pipeline."""
     groups = {q.name for q in nested_passes(p)} - {q.name for q in leaves(p)}
     for spec in specs.values():
         if spec.options and spec.name in groups:

@@ -1,4 +1,4 @@
-"""Runs of optimizers and quantizers that are timed, each in a process of its own, as it may crash or hang."""
+"""Timed runs of optimizers and quantizers, each in a separate process because it may crash or hang."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TimedToolWorker:
     """An optimizer or a quantizer in this process."""
 
     def optimize(self, tool: str, model: Path, destination: Path, run_options: dict[str, Any]) -> float:
-        """The seconds from the file to the model, without imports. Raises ToolFailed for whatever the tool raises."""
+        """Return the seconds from file to model, without imports. Raises ToolFailed if the tool raises anything."""
         logging.disable(logging.WARNING)
         warnings.simplefilter("ignore")
         try:
@@ -37,7 +37,7 @@ class TimedToolWorker:
 
 
 def _timed(tool: str, file: Path, destination: Path, run_options: dict[str, Any]) -> float:
-    if "samples" in run_options:  # onnxsim optimizes as well as quantizes
+    if "samples" in run_options:  # onnxsim can both optimize and quantize
         optimize = _quantizer(tool, run_options["samples"])
     else:
         module, _, name = tool.partition(":")
@@ -55,7 +55,7 @@ def _timed(tool: str, file: Path, destination: Path, run_options: dict[str, Any]
 
 
 def _quantizer(label: str, samples: list[str]) -> OptimizeFile:
-    """A recipe that calibrates with samples in files, which writes its result itself."""
+    """A recipe that calibrates with samples in files, and writes its result itself."""
     quantize = QUANTIZERS[label].load()
     return lambda path, destination: quantize(path, map(read_value, map(Path, samples)), destination)
 
@@ -63,10 +63,10 @@ def _quantizer(label: str, samples: list[str]) -> OptimizeFile:
 def run_timed(
     tool: str, model: Path, destination: Path, log: Path, run_options: dict[str, Any], timeout: float = TIMEOUT
 ) -> dict[str, Any]:
-    """Run a tool in a fresh process: its `seconds`, or the `failure`.
+    """Run a tool in a fresh process; return its `seconds`, or the `failure`.
 
-    `tool`: a name in FILE_OPTIMIZERS or, with the paths of `samples` in `run_options`, in QUANTIZERS; or `module:name`
-    of a function that makes an optimizer of `run_options`.
+    `tool` is a name in FILE_OPTIMIZERS; with the paths of `samples` in `run_options`, a name in QUANTIZERS; or
+    `module:name` of a function that makes an optimizer from `run_options`.
     """
     from ...core.ort.backends import session_memory  # noqa: PLC0415 - the process of the tool imports little
 

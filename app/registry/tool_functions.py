@@ -1,7 +1,7 @@
-"""Other optimizers as functions of a model and of a file.
+"""Other optimizers as functions of a model, and of a file.
 
-A loader of FILE_OPTIMIZERS imports all modules of its tool and returns the tool, so that imports and runs can be timed
-apart. Little of this package is imported, as it would count as memory of the tool.
+A loader in FILE_OPTIMIZERS imports all modules of its tool and returns the tool, so that imports and runs can be timed
+separately. Little of this package is imported, because that would count as memory of the tool.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import onnx
 from ...core.support.scratch_folder import ScratchFolder
 
 Optimize = Callable[[onnx.ModelProto | str, str], onnx.ModelProto]
-"""Optimizes a model, or that in a file, with an option."""
+"""Optimizes a model, or the model in a file, with an option."""
 OptimizeFile = Callable[[Path, Path], onnx.ModelProto | None]
-"""Optimizes the model in the first file; None if the tool itself wrote the result to the second."""
+"""Optimizes the model in the first file; returns None if the tool itself wrote the result to the second."""
 
-LARGE_FILE_BYTES = 1 << 30  # bytes; a saved model may be larger than its source, and a message holds less than 2 GB
-COMPARED_LEVELS = ("basic", "extended", "all")  # of onnxruntime; models optimized for a layout are for one machine
+LARGE_FILE_BYTES = 1 << 30  # a saved model may be larger than its source, and a message must be under 2 GB
+COMPARED_LEVELS = ("basic", "extended", "all")  # of onnxruntime; models optimized for a layout are machine-specific
 NONSTANDARD_FUSIONS = ("LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLayerNormFusion")
 
 
@@ -35,7 +35,7 @@ TOOLS: dict[str, tuple[str, Callable[[Any, onnx.ModelProto | str, str], onnx.Mod
     ),
     "onnxscript": ("onnxscript.optimizer", lambda tool, source, _: tool.optimize(_as_model(source))),
 }
-"""The module of each tool, and a call of it with default options: its optimizer, or the pass that the option names."""
+"""The module of each tool, and a call with default options: its optimizer, or the pass that the option names."""
 
 
 def load_tool(name: str) -> Optimize:
@@ -49,19 +49,19 @@ def _as_model(source: onnx.ModelProto | str) -> onnx.ModelProto:
 
 
 LATE_IMPORTS = {"onnxsim": ("onnxruntime",), "onnxslim": ("onnxruntime", "sympy")}
-"""Modules that a tool imports as it runs: for constant folding and symbolic shapes."""
+"""Modules that a tool imports while running, for constant folding and symbolic shapes."""
 
 
 def optimize_model(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
-    """Optimize a model with a tool by its name, a colon and the option."""
+    """Optimize a model with a tool, given by its name, a colon and the option."""
     tool, _, option = name.partition(":")
     return _optimize_with_ort(model, option) if tool == "ort" else load_tool(tool)(model, option)
 
 
 def _optimize_with_ort(model: onnx.ModelProto, level: str) -> onnx.ModelProto:
-    """The result of onnxruntime's own optimizers at a level, as it saves it.
+    """The result of onnxruntime's own optimizers at a level, as saved by onnxruntime.
 
-    Some write operators of its own into the standard domain: then it runs again without those.
+    If optimizers write onnxruntime's operators into the standard domain, they are disabled in a second run.
     """
     from ...core.serialization.proto_queries import undefined_operators  # noqa: PLC0415 - not for the other tools
 
@@ -102,13 +102,13 @@ FILE_OPTIMIZERS: dict[str, Callable[[], OptimizeFile]] = {
     **{f"ort-{level}": partial(_ort_file_optimizer, level) for level in COMPARED_LEVELS},
     **{tool: partial(_file_optimizer, tool) for tool in TOOLS},
 }
-"""Loaders of the tools that are compared, with default options."""
+"""Loaders of the compared tools, with default options."""
 
 
 def needs_external_data(path: Path) -> bool:
     """Whether a model has weights in other files, or would if it were much larger.
 
-    A model that onnxruntime saves refers to such weights by names without meaning elsewhere unless it saves them too.
+    If onnxruntime saves a model without its weights, it refers to them by names that have no meaning elsewhere.
     """
     library: Any = onnx  # its argument has no types
     model: onnx.ModelProto = library.load(path, load_external_data=False)

@@ -1,4 +1,4 @@
-"""Other tools as passes, run in a worker process."""
+"""Other tools as passes that run in a worker process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CACHE_BYTES = 256 << 20  # bytes of cached results
 
 
 class ToolResult(Struct, frozen=True):
-    """The serialized result of a tool, or why there is none."""
+    """The serialized result of a tool, or the reason why there is none."""
 
     model: bytes = b""
     why: FailureKind | None = None
@@ -34,8 +34,8 @@ class ToolResult(Struct, frozen=True):
 class ToolProcess:
     """Runs of a `function` of a model and an option, given as `module:function`.
 
-    Results are cached: a replay costs no second run, and a tool that is not deterministic cannot mislead the search for
-    wrong changes.
+    Results are cached: replays do not repeat runs, and a nondeterministic tool cannot mislead the search for wrong
+    changes.
     """
 
     function: str
@@ -47,9 +47,9 @@ class ToolProcess:
         self._process = WorkerProcess(module_command(f"{__package__}.tool_worker"), self.timeout)
 
     def run(self, model: SerializedModel, option: str) -> ToolResult:
-        """The result of the tool for `model`."""
+        """Return the tool's result for `model`."""
         if model.size > MAX_MESSAGE_BYTES:
-            return ToolResult(why=FailureKind.RAISED, message="it cannot be given a model over 2 GB")
+            return ToolResult(why=FailureKind.RAISED, message="it cannot process a model over 2 GB")
         chunks, hashed = [PickleBuffer(chunk_bytes(c)) for c in model.chunks()], blake2b(option.encode())
         for chunk in chunks:
             hashed.update(chunk)
@@ -65,7 +65,7 @@ class ToolProcess:
         try:
             return ToolResult(self._process.call(retry=True).call(self.function, model, option))
         except (ToolFailed, RequestFailed) as e:
-            self._process.terminate()  # a C++ assertion that became an exception may leave a broken state
+            self._process.terminate()  # a C++ assertion that became an exception may leave an invalid state
             return ToolResult(why=FailureKind.RAISED, message=str(e))
         except WorkerExit as e:
             return ToolResult(why=FailureKind.ENDLESS if e.code is None else FailureKind.RAISED, message=str(e))
@@ -73,7 +73,7 @@ class ToolProcess:
 
 @dataclass(frozen=True, slots=True)
 class ToolPass:
-    """Replaces the model by the tool's result, as one change, which counts as a rounding."""
+    """Replaces the model by the tool's result, as one change with rounding."""
 
     name: str
     _process: ToolProcess = field(compare=False)

@@ -1,4 +1,4 @@
-"""Worker of tool_pass, isolated against crashes."""
+"""Worker process of tool_pass, isolated because it may crash."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class ToolWorker:
     """The tools of this process."""
 
     def call(self, function: str, model: Sequence[PickleBuffer], option: str) -> bytes:
-        """Call a function, as `module:function`, on a model with an option; the result without unchanged large weights.
+        """Call `module:function` on a model with an option; return the result without unchanged large weights.
 
-        The model is in parts. Raises ToolFailed for whatever the function raises.
+        The model is in parts. Raises ToolFailed for anything that the function raises.
         """
         module, _, name = function.partition(":")
         try:
@@ -41,12 +41,12 @@ class ToolWorker:
 
 
 def tool_error(error: BaseException) -> str:
-    """A tool's error on one line, cut to MAX_MESSAGE characters."""
+    """A tool's error in one line of at most MAX_MESSAGE characters."""
     return strip_source_locations(format_error(error))[:MAX_MESSAGE] or type(error).__name__
 
 
 def require_model(result: object) -> onnx.ModelProto:
-    """The model that a tool returned. Raises TypeError for anything else."""
+    """The model that a tool returned. Raises TypeError for other objects."""
     if not isinstance(result, onnx.ModelProto):
         raise TypeError(f"it returned {result!r}, not a model")
     return result

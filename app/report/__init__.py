@@ -1,1 +1,1 @@
-"""Reports on the terminal, as pages, in notebooks and for continuous integration."""
+"""Reports on the terminal, as pages, in notebooks, and for continuous integration."""

@@ -1,4 +1,4 @@
-"""Charts as SVG: pygal places bars, points, intervals and labels, the page's own style paints them."""
+"""Charts as SVG: pygal places bars, points, intervals and labels; the page's style colours them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 PLOT_HEIGHT = 300
 WIDTH, ROW_HEIGHT, PAIR_HEIGHT, FONT_SIZE = 560, 34, 40, 13
 AXIS_HEIGHT, MARGIN = 34, 12
-"""The space for the axis below, and beside labels and numbers, which are wider than pygal assumes."""
+"""The space below for the axis, and beside labels and numbers, which are wider than pygal assumes."""
 REMOVED_TAGS = {"defs", "desc", "title"}
-"""Elements of pygal for its own scripts and styles, which the page does not have."""
+"""Elements for pygal's scripts and styles, which pages do not contain."""
 
 Point = tuple[float, float]
 four_digits = "{:.4g}".format
 
 
 class Bar(Struct, frozen=True):
-    """A bar with its label, its number as text, the interval around it, and `tone`, its style."""
+    """A bar with its label, its number as text, its interval, and its style `tone`."""
 
     label: str
     value: float
@@ -39,7 +39,7 @@ class Bar(Struct, frozen=True):
 
 
 class BarChart(Struct, frozen=True):
-    """One bar a row; `axis` formats the numbers of the axis."""
+    """One bar per row; `axis` formats the numbers of the axis."""
 
     title: str
     note: str
@@ -53,7 +53,7 @@ class BarChart(Struct, frozen=True):
 
 
 class PairedBarChart(Struct, frozen=True):
-    """Two bars a row: a label, and the numbers before and after."""
+    """Two bars per row: a label, and the numbers before and after."""
 
     title: str
     note: str
@@ -68,7 +68,7 @@ class PairedBarChart(Struct, frozen=True):
 
 
 class Curve(Struct, frozen=True):
-    """Points in a plane, (x, y), of the style `tone`: dots, or `joined` by a line, with the area below if `filled`."""
+    """Points (x, y) with the style `tone`: dots, or `joined` by a line, with the area below if `filled`."""
 
     points: Sequence[tuple[float, float]]
     tone: str = ""
@@ -77,9 +77,9 @@ class Curve(Struct, frozen=True):
 
 
 class PlaneChart(Struct, frozen=True):
-    """Curves in a plane, later ones over earlier ones; names and formats of the numbers of both axes.
+    """Curves, drawn in order, with names and number formats of both axes.
 
-    `ticks` are numbers to show on the axis of y; by default they are chosen.
+    `ticks` are numbers on the y axis; by default they are chosen automatically.
     """
 
     title: str
@@ -128,7 +128,7 @@ def front_chart(
     *,
     is_less_better: bool = False,
 ) -> PlaneChart:
-    """Curves, with a line that joins the points that no other beats: with less of x, and more of y, or less."""
+    """Curves, with a line through the points that no other point beats: with smaller x, and larger (or smaller) y."""
     sign = -1 if is_less_better else 1
     front = [(x, sign * y) for x, y in pareto_front((x, sign * y) for c in curves for x, y in c.points)]
     joined = [Curve(front, "front", joined=True)] if len(front) > 1 else []
@@ -136,10 +136,10 @@ def front_chart(
 
 
 def accuracy_chart(figure: str, samples: str, curves: Sequence[Curve]) -> PlaneChart:
-    """A figure of accuracy against the latency, in units of the original's, on the samples of that name."""
+    """An accuracy figure against the latency relative to the original, on the named samples."""
     return front_chart(
         f"{figure} against latency",
-        f"on the samples {samples}; up and left is better; the line joins the models that no other beats",
+        f"on the samples {samples}; the upper left is best; the line joins the models that no other model beats",
         curves,
         ("latency relative to the original", figure),
         (four_digits, four_digits),
@@ -147,12 +147,12 @@ def accuracy_chart(figure: str, samples: str, curves: Sequence[Curve]) -> PlaneC
 
 
 def size_text(size: float) -> str:
-    """A number of bytes of an axis."""
+    """A number of bytes for an axis."""
     return decimal(round(size))
 
 
 def pareto_front(points: Iterable[Point]) -> list[Point]:
-    """The points of which no other has as small an x and as large a y, in order of x."""
+    """The points such that no other has both a smaller x and a larger y, ordered by x."""
     front: list[Point] = []
     for point in sorted(points, key=lambda p: (p[0], -p[1])):
         if not front or point[1] > front[-1][1]:
@@ -189,7 +189,7 @@ def _render_chart(
         max_scale=4, range=(0, farthest) if farthest > 0 else None, rounded_bars=2, value_formatter=axis,
         truncate_label=-1,
     )  # fmt: skip
-    graph.x_labels = [cut_end(printable(label)) for label in labels][::-1]  # it begins at the bottom
+    graph.x_labels = [cut_end(printable(label)) for label in labels][::-1]  # pygal draws from the bottom up
     for name, points in series:
         graph.add(name, points[::-1])
     graph.add_xml_filter(lambda root: _align_numbers(_strip_svg(root, title)))
@@ -197,20 +197,20 @@ def _render_chart(
 
 
 def _rendered(graph: Any) -> Markup:
-    from markupsafe import Markup  # noqa: PLC0415 - for pages alone
+    from markupsafe import Markup  # noqa: PLC0415 - only for pages
 
     return Markup(graph.render(is_unicode=True))  # noqa: S704 - serialized from a tree, which escapes
 
 
 def _pygal() -> tuple[Any, Any]:
-    """Pygal and its styles, which have no types, without its importer for plugins, of which Python 3.11 warns."""
+    """Pygal and its styles, which have no types, without its plugin importer, which causes warnings in Python 3.11."""
     pygal, style = importlib.import_module("pygal"), importlib.import_module("pygal.style")
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "pygal"]
     return pygal, style
 
 
 def _strip_svg(root: Any, title: str) -> Any:
-    """The drawing alone: no scripts, styles, tooltips, dates and addresses."""
+    """The drawing without scripts, styles, tooltips, dates and addresses."""
     for parent in list(root.iter()):
         for child in list(parent):
             if not isinstance(child.tag, str) or child.tag in REMOVED_TAGS or "tooltip" in child.get("class", ""):
@@ -221,8 +221,8 @@ def _strip_svg(root: Any, title: str) -> Any:
 
 
 def _align_numbers(root: Any) -> Any:
-    """The numbers of bars in a column of their own."""
-    plot = next(g for g in root.iter("g") if g.get("class") == "plot")  # its texts are placed from its left edge
+    """Place the numbers of bars in a separate column."""
+    plot = next(g for g in root.iter("g") if g.get("class") == "plot")  # texts are placed relative to its left edge
     plot_left = float(plot.get("transform").removeprefix("translate(").split(",")[0])
     for text in root.iter("text"):
         if text.get("class") == "value":

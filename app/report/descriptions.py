@@ -1,4 +1,4 @@
-"""Passes, values, ops and attributes in words."""
+"""Descriptions of passes, values, ops and attributes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_VALUE_LENGTH = 60  # characters of an attribute
 
 
 def ordinal(index: int) -> str:
-    """`first` for 0."""
+    """The ordinal of an index: `first` for 0."""
     return ("first", "second", "third")[index] if index < 3 else f"{index + 1}th"
 
 
@@ -34,7 +34,7 @@ def join_truncated(texts: Sequence[str]) -> str:
 
 
 def pass_doc(p: Pass) -> str:
-    """The docstring of a pass; the names of the passes of a group; empty for rules, which have their own."""
+    """The docstring of a pass; for a group, the names of its passes; empty for rules, which have their own."""
     if isinstance(p, Pipeline | Fixpoint | RulePass):
         return "" if isinstance(p, RulePass) else ", ".join(q.name for q in p.passes)
     from ...core.plugins.networkx_pass import NetworkxPass  # noqa: PLC0415 - seldom needed
@@ -43,7 +43,7 @@ def pass_doc(p: Pass) -> str:
         return inspect.getdoc(p.rewrite) or ""
     written = cast(type[object], type(definition(p)))
     doc = inspect.getdoc(written) or ""
-    return "" if doc.startswith(f"{written.__name__}(") else doc  # a dataclass without one has its signature
+    return "" if doc.startswith(f"{written.__name__}(") else doc  # a dataclass without a docstring has its signature
 
 
 def describe_origin(value: Value | None, graph: Graph) -> str:
@@ -62,7 +62,7 @@ def describe_producer(value: Value | None, graph: Graph) -> str:
     if value.tensor is not None:
         return "a constant"
     if value in graph.input_defaults:
-        return "an input with a default, which users may override"
+        return "an input with a default that callers may override"
     if value in graph.inputs:
         return f"an input of the {'graph' if graph.owner is None else 'body'}"
     if value in graph.sparse_initializers:
@@ -72,7 +72,7 @@ def describe_producer(value: Value | None, graph: Graph) -> str:
 
 
 def describe_binding(bound: Any) -> str:
-    """The binding of a pattern variable: the type of a value, an attribute, or an op."""
+    """Describe the binding of a pattern variable: the type of a value, an attribute, or an op."""
     if isinstance(bound, Value):
         return describe_type(bound)
     if isinstance(bound, Op):
@@ -84,7 +84,7 @@ def describe_binding(bound: Any) -> str:
 
 
 def describe_type(value: Value) -> str:
-    """The type of a value: `float[N,4]`, `constant int64[1] [2]`, `float of unknown shape`."""
+    """Describe the type of a value: `float[N,4]`, `constant int64[1] [2]`, `float of unknown shape`."""
     if value.type is not None:
         return str(value.type.WhichOneof("value")).removesuffix("_type").replace("_", " ")
     name = element_type(value.known_dtype) if value.known_dtype else "unknown type"
@@ -99,7 +99,7 @@ def describe_type(value: Value) -> str:
 
 
 def condition_text(want: Any) -> str:
-    """The condition of a pattern on an attribute: the name of its function, or where its lambda is."""
+    """Describe a pattern's condition on an attribute: the name of its function, or the location of its lambda."""
     function = getattr(want, "accepts", None) or want
     code = getattr(function, "__code__", None)
     name = getattr(function, "__name__", "a condition")
@@ -109,7 +109,7 @@ def condition_text(want: Any) -> str:
 
 
 def format_attribute_value(value: Any) -> str:
-    """An attribute value, cut to MAX_VALUE_LENGTH."""
+    """An attribute value in at most MAX_VALUE_LENGTH characters."""
     if isinstance(value, Tensor):
         return f"a tensor of {list(value.dims)}"
     if isinstance(value, Graph):

@@ -15,16 +15,16 @@ from .charts import Chart
 from .finding import Finding, Level
 from .number_text import bounds, change, ratio
 
-LATENCY = "latency under ORT ALL"  # of a tile
+LATENCY = "latency under ORT ALL"  # title of a tile
 FAILURES = {
     VerificationError.exit_code: ("wrong-result", "wrong result"),
     UnverifiableError.exit_code: ("unverifiable-model", "not verifiable"),
 }
-"""The kind and the title of a failure by its exit code."""
+"""The kind and the title of a failure, by exit code."""
 
 
 class Tile(Struct, frozen=True):
-    """A number at the head of a page or a card, its value before, and a note. `tone`: good, bad, or nothing."""
+    """A number at the head of a page or card, its value before, and a note. `tone` is good, bad, or ""."""
 
     label: str
     value: str
@@ -34,7 +34,7 @@ class Tile(Struct, frozen=True):
 
 
 class Media(Flag):
-    """The places where a block is shown: the terminal, without and with -v, cards (notebooks, Markdown), and pages."""
+    """Where a block is shown: the terminal without and with -v, cards (notebooks, Markdown), and pages."""
 
     BRIEF = auto()
     VERBOSE = auto()
@@ -48,7 +48,7 @@ EVERYWHERE = TERMINAL | CARD | PAGE
 
 
 class Lines(Struct, frozen=True):
-    """Sentences, each after the `label`, as in `note: text`."""
+    """Sentences, each preceded by the `label`, as in `note: text`."""
 
     texts: Sequence[str]
     label: str = ""
@@ -59,7 +59,7 @@ class Lines(Struct, frozen=True):
 
 
 class Preformatted(Struct, frozen=True):
-    """Lines of a fixed layout. Those of a `diff` begin with -, + or ~. If `folded`, a page shows them at a click."""
+    """Lines with a fixed layout. In a `diff` they begin with -, + or ~. If `folded`, a page shows them on a click."""
 
     title: str
     lines: Sequence[str]
@@ -69,18 +69,18 @@ class Preformatted(Struct, frozen=True):
 
 
 Cell = str | tuple[str, ...]
-"""A text, or several lines."""
+"""One or more lines of text."""
 
 
 class TableRow(Struct, frozen=True):
-    """Cells, or a heading alone, and the tone of a row: ours, baseline, wrong, open, muted, total or nothing."""
+    """Cells, or only a heading, and the tone of a row: ours, baseline, wrong, open, muted, total or ""."""
 
     cells: Sequence[Cell]
     tone: str = ""
 
     @property
     def is_heading(self) -> bool:
-        """Whether it is a heading of the rows below it."""
+        """Whether it is a heading for the rows below."""
         return len(self.cells) == 1
 
 
@@ -93,8 +93,8 @@ class Table(Struct, frozen=True):
     """Rows below their headings, which may have line breaks.
 
     The first column has names, those in `texts` have text, and others have numbers. On a narrow terminal, names in the
-    columns `cut` lose their beginning, those in `optional` are left out, and if `splits`, columns for which there is no
-    room are in a table below. If `folded`, a page shows the table when its title is clicked.
+    columns `cut` are truncated at the beginning, `optional` columns are omitted, and if `splits`, columns that do not
+    fit are in a table below. If `folded`, a page shows the table when its title is clicked.
     """
 
     title: str
@@ -113,7 +113,7 @@ class Table(Struct, frozen=True):
 
 
 class Charts(Struct, frozen=True):
-    """Charts with the meaning of their colours."""
+    """Charts with a legend of their colours."""
 
     charts: Sequence[Chart]
     legend: Mapping[str, str] = {}
@@ -121,7 +121,7 @@ class Charts(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """Named facts about a thing, below its title and a sentence."""
+    """Named facts about something, below its title and a sentence."""
 
     title: str
     items: Mapping[str, str]
@@ -130,7 +130,7 @@ class Facts(Struct, frozen=True):
 
 
 class Widget(Struct, frozen=True):
-    """An interactive part of a page: a template with its values, and a function that gives the data of its scripts."""
+    """An interactive part of a page: a template with its values, and a function that returns data for its scripts."""
 
     template: str
     values: Mapping[str, Any]
@@ -142,7 +142,7 @@ Block = Lines | Preformatted | Table | Charts | Facts | Widget
 
 
 class Section(Struct, frozen=True):
-    """Blocks below a heading, which is shown on pages, as is `link`, its name in the navigation."""
+    """Blocks below a heading, which is shown on pages; `link` is its name in the navigation."""
 
     id: str
     title: str
@@ -152,7 +152,7 @@ class Section(Struct, frozen=True):
 
     @property
     def has_one_table(self) -> bool:
-        """Whether its heading is enough for its only table."""
+        """Whether its heading also serves for its only table."""
         return sum(isinstance(block, Table) for block in self.blocks) == 1
 
 
@@ -179,19 +179,19 @@ class Document(Struct, frozen=True):
     footer: Sequence[str] = ()
 
     def shown(self, media: Media) -> list[Block]:
-        """The blocks with content for a medium."""
+        """The non-empty blocks for a medium."""
         return [*shown_blocks(self.evidence, media), *shown_blocks(self.blocks, media)]
 
     @property
     def sections(self) -> list[Section]:
-        """The sections of a page that have content, with it."""
+        """The sections of a page, without empty blocks and sections."""
         found = [b for b in (*self.evidence, *self.blocks) if isinstance(b, Section)]
         full = ((s, list(shown_blocks([s], PAGE))) for s in found)
         return [Section(s.id, s.title, blocks, s.link or s.title) for s, blocks in full if blocks]
 
 
 def shown_blocks(blocks: Iterable[Block | Section], media: Media) -> Iterator[Block]:
-    """The blocks with content for a medium, also the blocks in sections."""
+    """Yield the non-empty blocks for a medium, including those in sections."""
     for block in blocks:
         if block.on & media and isinstance(block, Section):
             yield from shown_blocks(block.blocks, media)
@@ -200,18 +200,18 @@ def shown_blocks(blocks: Iterable[Block | Section], media: Media) -> Iterator[Bl
 
 
 def table(title: str, headings: Sequence[str], rows: Iterable[TableRow | Sequence[Cell]], **more: Any) -> Table:
-    """A table of rows, or of their cells alone."""
+    """Make a table from rows, or from lists of cells."""
     return Table(title, headings, [row if isinstance(row, TableRow) else TableRow(row) for row in rows], **more)
 
 
 def findings_of(documents: Iterable[Document]) -> list[Finding]:
-    """The findings of some documents, the gravest first."""
+    """The findings of documents, most severe first."""
     levels = list(Level)
     return sorted((f for d in documents for f in d.findings), key=lambda f: levels.index(f.level))
 
 
 def failure_document(command: str, file: str, message: str, code: int) -> Document:
-    """The document about a file for which a command has no report, with the message and the exit code."""
+    """A document about a file for which a command has no report, with the message and exit code."""
     kind, title = FAILURES.get(code, ("unusable-model", "unusable"))
     return Document(command, file, message, "bad", findings=[Finding(Level.ERROR, kind, title, message, file)])
 
@@ -234,7 +234,7 @@ def is_empty(block: Block) -> bool:
 
 
 def latency_tile(interval: RatioInterval, label: str = LATENCY) -> Tile:
-    """The latency of our result divided by the latency of the original, both under ORT ALL or elsewhere."""
+    """The latency of our result divided by that of the original, by default both under ORT ALL."""
     note = f"{bounds(interval)} of the original's"
     relation, tone = ("faster: ", "good") if interval.ratio < 1 else ("slower: ", "bad")
     if not interval.is_significant:

@@ -19,10 +19,10 @@ class Level(StrEnum):
 
 
 class Finding(Struct, frozen=True):
-    """A result about a file: `rule` identifies its kind, or names the rewrite rule that it is about.
+    """A result about a file; `rule` identifies its kind, or names the rewrite rule that it is about.
 
-    `places` are names of nodes or values in the file; `line` is a line of a text file, 0 for a model. `about` describes
-    the rule, unless it is built in.
+    `places` are names of nodes or values in the file. `line` is a line of a text file, or 0 for a model. `about`
+    describes the rule, unless it is built in.
     """
 
     level: Level
@@ -36,6 +36,6 @@ class Finding(Struct, frozen=True):
 
 
 def relative_path(file: str) -> str:
-    """The path from the current folder, or from the root for a file that is not below it."""
+    """The path relative to the current folder; absolute for a file outside it."""
     path, here = Path(os.path.normpath(Path(file).absolute())), Path.cwd()
     return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()

@@ -11,7 +11,7 @@ COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"
 
 
 def workflow_commands(findings: Sequence[Finding]) -> Iterator[str]:
-    """A workflow command for each finding, the gravest first: GitHub shows ten of each level in a step."""
+    """Yield a workflow command for each finding, most severe first; GitHub shows ten of each level per step."""
     for level, command in COMMANDS.items():
         for f in findings:
             if f.level == level:
@@ -23,10 +23,10 @@ def workflow_commands(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _data(text: str) -> str:
-    """A message, with the characters that end it escaped as GitHub's toolkit escapes them."""
+    """Escape the characters that end a message, like GitHub's toolkit."""
     return printable_lines(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    """The value of a property, as a message, with the characters between properties escaped too."""
+    """Escape a property value like a message, including the characters between properties."""
     return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,10 +1,10 @@
-"""Layout of whole graphs, of any size, in about linear time.
+"""Layout of whole graphs of any size, in approximately linear time.
 
-Each box has a row, one above those it feeds. A column is a chain: each box feeds the next, is the deepest of those that
-feed it, and the next has the longest path to the bottom. So the longest path through a graph is straight, with branches
-beside it. A value that is read further down than in the next row has a column of its own, a track, once for all its
-readers. Columns are placed next to columns that they are linked with, the longest first, then the short ones, so that
-the surroundings of a branch are outside of it. Tracks of many rows run beside all boxes.
+Each box has a row, one above the boxes that it feeds. A column is a chain: each box feeds the next one, is the deepest
+box that feeds it, and the next has the longest path to the bottom. The longest path through a graph is therefore
+straight, with branches beside it. A value that is read beyond the next row has a column of its own, a track, shared by
+all its readers. Columns are placed next to columns that they are linked with: the longest first, then the short ones,
+so that a branch is surrounded by its neighbours. Tracks of many rows run beside all boxes.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from msgspec import Struct
 PathLength = tuple[int, int]
 Point = tuple[float, float]
 BOX_GAP, ROW_GAP, TRACK_GAP, MARGIN, PORT_INSET = 18.0, 34.0, 10.0, 24.0, 8.0
-"""The space between boxes, rows and long tracks, around all, and from a corner of a box to the nearest line end."""
+"""The space between boxes, rows and long tracks, around everything, and from a box's corner to the nearest line end."""
 MIN_GAP = 2.0
-"""A space between two boxes that is too small to be kept."""
+"""Gaps between two boxes up to this size are not kept."""
 ROUNDING_TOLERANCE = 1e-3
-"""The error of sums of coordinates."""
+"""The rounding error of sums of coordinates."""
 LINE_WIDTH = 6.0
 MAX_INNER_ROWS = 40
-"""The most rows of a track between the boxes; a longer one runs beside all boxes."""
+"""The maximum number of rows of a track between boxes; longer tracks run beside all boxes."""
 NEAR_ROWS = 8
-"""Rows below its source in which the readers of a value have a track of their own."""
+"""The number of rows below its source in which a value's readers have a track of their own."""
 
 
 class Link(Struct, frozen=True, eq=False):
-    """A line from box to box. Links that carry one value (`name`) from one source share a track.
+    """A line between boxes. Links that carry one value (`name`) from one source share a track.
 
-    `is_auxiliary`: it carries a shape, index or condition; boxes line up along other links.
+    `is_auxiliary`: it carries a shape, index or condition; boxes are aligned along other links.
     """
 
     source: int
@@ -52,7 +52,7 @@ class Link(Struct, frozen=True, eq=False):
 class RowAssignment(Struct, frozen=True):
     """`rows` of the boxes, and the lengths of the longest paths to each box (`from_top`) and from it (`to_bottom`).
 
-    A length is the number of links that are not auxiliary; the number of all links decides between equals.
+    A length is the number of links that are not auxiliary; ties are broken by the number of all links.
     """
 
     rows: list[int]
@@ -61,9 +61,9 @@ class RowAssignment(Struct, frozen=True):
 
 
 def assign_rows(count: int, links: Sequence[Link]) -> RowAssignment:
-    """The rows of `count` boxes whose links form no cycle: as near as possible to those they feed. O(boxes + links).
+    """Assign rows to `count` boxes without cycles, as near as possible to the boxes that they feed. O(boxes + links).
 
-    A box that feeds none is in the row below the boxes that feed it, not in the last row.
+    A box that feeds no other is in the row below the boxes that feed it, not in the last row.
     """
     fed: list[list[Link]] = [[] for _ in range(count)]
     feeding: list[list[Link]] = [[] for _ in range(count)]
@@ -92,14 +92,14 @@ def _longest_path(ways: Iterable[tuple[PathLength, Link]]) -> PathLength:
 
 
 class RowOccupancy:
-    """The occupied intervals of each row, disjoint, from left to right."""
+    """The occupied intervals of each row: disjoint, from left to right."""
 
     def __init__(self, count: int) -> None:
         self.lefts: list[list[float]] = [[] for _ in range(count)]
         self.rights: list[list[float]] = [[] for _ in range(count)]
 
     def place(self, column: Column, wanted: float) -> float:
-        """Occupy the space of a column whose centre is as near as possible to the wanted one; of two, to the right."""
+        """Occupy space for a column, with its centre as near as possible to the wanted one; ties go to the right."""
         right, left = (self._first_fit(column, wanted, side) for side in (1, -1))
         x = right if right - wanted <= wanted - left else left
         for row, half in enumerate(column.half_widths, column.top):
@@ -107,7 +107,7 @@ class RowOccupancy:
         return x
 
     def _first_fit(self, column: Column, x: float, side: int) -> float:
-        """The first centre to one side at which the column fits. `settled` counts rows in which it does."""
+        """The first centre on one side at which the column fits. `settled` counts rows in which it fits."""
         settled, row, count = 0, 0, len(column.half_widths)
         while settled < count:
             reach = column.half_widths[row] + BOX_GAP / 2
@@ -120,7 +120,7 @@ class RowOccupancy:
         return x
 
     def _obstacle_end(self, row: int, left: float, right: float, side: int) -> float | None:
-        """The end on that side of the intervals in the way; None if there are none."""
+        """The end, on one side, of the intervals in the way; None if there are none."""
         rights = self.rights[row]
         first = bisect_right(rights, left + ROUNDING_TOLERANCE)
         if first == len(rights) or self.lefts[row][first] >= right - ROUNDING_TOLERANCE:
@@ -139,7 +139,7 @@ class RowOccupancy:
 
 
 class Track(Struct, frozen=True, eq=False):
-    """The rows from `top` to before `end` that a value passes from `source` to its readers."""
+    """The rows from `top` up to, but excluding, `end` that a value passes from `source` to its readers."""
 
     source: int
     top: int
@@ -148,13 +148,13 @@ class Track(Struct, frozen=True, eq=False):
 
     @property
     def is_long(self) -> bool:
-        """Whether it runs beside all boxes."""
+        """Whether the track runs beside all boxes."""
         return self.end - self.top > MAX_INNER_ROWS
 
 
 @dataclass(slots=True)
 class Column:
-    """The rows from `top` on: half the width in each, and the boxes in it or its track."""
+    """The rows from `top`: half the width in each, and the boxes or the track in the column."""
 
     top: int
     half_widths: list[float]
@@ -163,7 +163,7 @@ class Column:
 
 
 def _following_links(links: Sequence[Link], depths: RowAssignment) -> dict[int, Link]:
-    """The link along which a column continues, by the box above."""
+    """The link along which a column continues, by the upper box."""
     into: dict[int, list[Link]] = defaultdict(list)
     out: dict[int, list[Link]] = defaultdict(list)
     for link in links:
@@ -179,7 +179,7 @@ def _following_links(links: Sequence[Link], depths: RowAssignment) -> dict[int, 
 
 
 def _tracks(links: Iterable[Link], rows: Sequence[int]) -> dict[Link, Track]:
-    """The tracks of the links that skip rows; near and far readers of a value have different ones."""
+    """The tracks of the links that skip rows; near and far readers of a value have separate tracks."""
     shared: dict[tuple[int, str, bool], list[Link]] = defaultdict(list)
     for link in links:
         length = rows[link.target] - rows[link.source]
@@ -196,7 +196,7 @@ def _tracks(links: Iterable[Link], rows: Sequence[int]) -> dict[Link, Track]:
 def _columns(
     following: Mapping[int, Link], rows: Sequence[int], sizes: Sequence[Point], tracks: Sequence[Track]
 ) -> Iterator[Column]:
-    """All boxes and all tracks but the long ones, each in one column. O(boxes + rows of tracks)."""
+    """Columns of all boxes and tracks except long tracks. O(boxes + rows of tracks)."""
     for start in sorted(set(range(len(sizes))) - {link.target for link in following.values()}):
         column = Column(rows[start], [sizes[start][0] / 2], [start])
         while (link := following.get(column.boxes[-1])) is not None:
@@ -208,7 +208,7 @@ def _columns(
 
 
 class GraphLayout(Struct, frozen=True):
-    """The centres of the boxes, and the points of each link: straight down from row to row."""
+    """The centres of the boxes, and the points of each link, which is vertical within a row."""
 
     width: float
     height: float
@@ -235,7 +235,7 @@ def graph_layout(sizes: Sequence[Point], links: Sequence[Link]) -> GraphLayout:
     points = [(x - left, sum(bounds[row]) / 2) for x, row in zip(centres, rows, strict=True)]
 
     def path(link: Link) -> tuple[Point, ...]:
-        """From the bottom of a box to the top of another; if that skips rows, along the track, or straight down."""
+        """The points from the bottom of a box to the top of another, along the track if rows are skipped."""
         (x0, y0), (x1, y1) = points[link.source], points[link.target]
         upper, lower = rows[link.source], rows[link.target]
         inner_x = track_xs[track_of[link]] - left if link in track_of else x0
@@ -256,7 +256,7 @@ def _x_coordinates(
     """The centres of all boxes, and of the tracks that are not long."""
     box_columns = {p: i for i, c in enumerate(columns) for p in c.boxes}
     track_columns = {c.track: i for i, c in enumerate(columns) if c.track is not None}
-    neighbours: list[list[int]] = [[] for _ in columns]  # once a link
+    neighbours: list[list[int]] = [[] for _ in columns]  # one entry per link
     pairs = [(box_columns[track.source], i) for track, i in track_columns.items()]
     for link in links:
         track = track_of.get(link)
@@ -274,9 +274,9 @@ def _x_coordinates(
 
 
 def _placement_order(columns: Sequence[Column], neighbours: Sequence[Sequence[int]]) -> Iterator[int]:
-    """The columns in order of placement: each linked with one that is placed, the shortest first.
+    """Yield the columns in placement order: the shortest column linked with a placed one comes next.
 
-    Where none is linked with a placed one, the longest of the others comes next.
+    If there is none, the longest remaining column comes next.
     """
     seen: set[int] = set()
     for start in sorted(range(len(columns)), key=lambda i: (-len(columns[i].half_widths), i)):
@@ -292,7 +292,7 @@ def _placement_order(columns: Sequence[Column], neighbours: Sequence[Sequence[in
 
 
 def _long_track_xs(tracks: Iterable[Track], centres: Sequence[float], rows: RowOccupancy) -> dict[Track, float]:
-    """The long tracks beside all boxes of their rows, the shorter ones nearer."""
+    """Place long tracks beside all boxes of their rows, with shorter ones nearer."""
     right = np.array([max(r, default=0.0) for r in rows.rights])
     left = np.array([-min(r, default=0.0) for r in rows.lefts])
     xs: dict[Track, float] = {}
@@ -314,6 +314,6 @@ def _row_bounds(rows: Sequence[int], sizes: Sequence[Point]) -> list[Point]:
 
 
 def _port_x(centre: float, half_width: float, wanted: float) -> float:
-    """The x at which a line leaves or reaches a box: as near as possible to the other end."""
+    """The x coordinate at which a line leaves or enters a box, as near as possible to the other end."""
     room = max(half_width - PORT_INSET, 0.0)
     return min(max(wanted, centre - room), centre + room)

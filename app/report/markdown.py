@@ -1,4 +1,4 @@
-"""Markdown, as for the summary of a job."""
+"""Markdown, for example for the summary of a job."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .picture_text import cut_end, limit_lines
 
 MARKS = {"good": "\N{WHITE HEAVY CHECK MARK}", "open": "\N{WARNING SIGN}\ufe0f", "bad": "\N{CROSS MARK}"}
 MAX_ROWS, MAX_LINES, MAX_CODE = 30, 40, 160
-MAX_DETAILED = 20  # documents with tables of their own: a summary on GitHub has at most 1 MiB
+MAX_DETAILED = 20  # documents with tables; a summary on GitHub has at most 1 MiB
 SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$#])")
-"""Characters that GitHub's Markdown may take as markup; the backslash before them is not shown."""
+"""Characters that GitHub's Markdown may interpret; a backslash before them is not shown."""
 
 
 def markdown_text(documents: Sequence[Document]) -> str:
-    """A table with a row for each document, then their warnings, notes, and tables of the first.
+    """A table with a row for each document, then their warnings and notes, and the tables of the first documents.
 
-    The documents of a command have the same tiles, unless it failed for some: those rows have fewer cells.
+    The documents of a command have the same tiles, unless it failed for some, whose rows have fewer cells.
     """
     if not documents:
         return ""
@@ -49,7 +49,7 @@ def _row(document: Document, labels: Sequence[str]) -> list[str]:
 
 
 def _tile(tile: Tile) -> str:
-    """A number with that before, or with its note."""
+    """A number with the value before, or with its note."""
     value, was, note = map(escape, (tile.value, tile.was, tile.note))
     return f"{was} \N{RIGHTWARDS ARROW} **{value}** ({note})" if was else f"**{value}** {note}".strip()
 

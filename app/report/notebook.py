@@ -1,4 +1,4 @@
-"""Cards: documents as a notebook shows them, without scripts, in the colours of the notebook."""
+"""Cards that notebooks show for documents, without scripts, in the notebook's colours."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .picture_text import cut_end, limit_lines
 from .progress import in_python
 
 MAX_BYTES = 30_000
-MAX_ROWS = (20, 10, 5, 1)  # of a table, the next number if the card is too large
+MAX_ROWS = (20, 10, 5, 1)  # of a table; the next number is used if the card is too large
 MAX_LINES = 8  # of a list
 MAX_CELL, MAX_CODE, MAX_LINE = 60, 160, 240  # characters
 
 
 def report_card(self: object) -> str:
-    """The card of a report: a method `_repr_html_`."""
+    """The card of a report, for use as the method `_repr_html_`."""
     return card_html(_document_of(self))
 
 
 def report_line(self: object) -> str:
-    """The subject and the verdict of a report, in a line: a method `__repr__`."""
+    """The subject and verdict of a report in one line, for use as the method `__repr__`."""
     document = _document_of(self)
     text = document.verdict or document.summary
     return printable(f"<{type(self).__name__} {document.subject}{f': {text}' if text else ''}>")
@@ -42,13 +42,13 @@ def _document_of(report: object) -> Document:
 
 
 def card_html(document: Document) -> str:
-    """The card of a document as HTML, of less than MAX_BYTES: long texts, lists and tables are cut."""
+    """The card of a document as HTML, less than MAX_BYTES: long texts, lists and tables are cut."""
     sizes = [_card(document, rows) for rows in MAX_ROWS]
     return next((html for html in sizes if len(html.encode()) < MAX_BYTES), sizes[-1])
 
 
 def _card(document: Document, max_rows: int) -> str:
-    """The card with at most so many rows of each table."""
+    """The card with at most `max_rows` rows of each table."""
     return render_template(
         "card.html",
         document=document,
@@ -72,12 +72,12 @@ def card_lines(document: Document) -> list[str]:
 
 
 def card_folds(document: Document) -> Iterator[Table | Preformatted]:
-    """The tables and listings of a card, which open."""
+    """The expandable tables and listings of a card."""
     return (block for block in document.shown(CARD) if isinstance(block, Table | Preformatted))
 
 
 class ShortTable(Struct, frozen=True):
-    """The first rows of a table, with the lines of each cell; `numeric` columns are to the right."""
+    """The first rows of a table, with the lines of each cell; `numeric` columns are right-aligned."""
 
     headings: Sequence[str]
     rows: Sequence[Sequence[list[str]]]

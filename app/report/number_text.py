@@ -23,7 +23,7 @@ def three_digits(number: float) -> str:
 
 
 def duration_range(seconds: Iterable[float]) -> str:
-    """The shortest and the longest of some times, without zeros: `89.7 µs-12.5 ms`, `5.31-6.12 µs`."""
+    """The shortest and longest of some times, ignoring zeros: `89.7 µs-12.5 ms`, `5.31-6.12 µs`."""
     times = sorted(filter(None, seconds))
     if not times:
         return ""
@@ -33,7 +33,7 @@ def duration_range(seconds: Iterable[float]) -> str:
 
 
 def compact(number: float) -> str:
-    """A number in three digits: `25.6 M`."""
+    """A number with three digits: `25.6 M`."""
     for factor, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if number >= factor * 0.9995:
             return f"{three_digits(number / factor)} {unit}"
@@ -41,7 +41,7 @@ def compact(number: float) -> str:
 
 
 def change(before: float, after: float) -> str:
-    """The relative change; empty if there is none."""
+    """The relative change; "" if there is none."""
     if not before or before == after:
         return ""
     text = f"{(after - before) / before:+.1%}"
@@ -54,12 +54,12 @@ def ratio_with_bounds(interval: RatioInterval) -> str:
 
 
 def time_against_original(ratio: RatioInterval, where: str = "with ORT ALL") -> str:
-    """A time divided by the original's, both under ORT ALL or elsewhere, in words."""
+    """A time divided by the original's, in words; by default both under ORT ALL."""
     return f"{where} {ratio_with_bounds(ratio)} {'of' if ratio.is_significant else 'compared with'} the original's time"
 
 
 def ratio(interval: RatioInterval) -> str:
-    """A ratio, unless its interval contains 1; a long one says nothing."""
+    """A ratio, unless its interval contains 1, or words; a wide interval is inconclusive."""
     if interval.is_significant:
         return _short(interval.ratio)
     return "no difference" if interval.is_alike else "inconclusive"
@@ -71,14 +71,14 @@ def bounds(interval: RatioInterval) -> str:
 
 
 def _short(number: float) -> str:
-    """A ratio in at most five characters: intervals of few processes may be very wide."""
+    """A ratio in at most five characters; intervals from few processes may be very wide."""
     if not 5e-4 <= number < 999.5:
         return f"{number:.0e}"
     return f"{number:.3f}" if number < 0.0995 else three_digits(number)
 
 
 def with_version(name: str, versions: Mapping[str, str]) -> str:
-    """An engine, perhaps with settings, and its version if that is known: `openvino:GPU 2026.4`."""
+    """An engine, including its settings, with its version if known: `openvino:GPU 2026.4`."""
     return f"{name} {versions.get(name.partition(':')[0], '')}".strip()
 
 

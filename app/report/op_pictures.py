@@ -1,4 +1,4 @@
-"""Pictures of ops, or of patterns of them, with their inputs above them and their outputs below."""
+"""Pictures of ops or patterns, with inputs at the top and outputs at the bottom."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .picture import Box, BoxKind, Picture
 from .picture_text import attribute_lines, attribute_text, cut_end, cut_start, limit_lines, tensor_text, type_text
 
 MAX_INPUTS = 8
-"""The inputs from outside of the picture that are drawn of one op; of others, only their number is."""
+"""The number of inputs from outside the picture that are drawn for an op; further ones are only counted."""
 
 
 def region_picture(
@@ -28,12 +28,11 @@ def region_picture(
     *,
     declared: bool = False,
 ) -> Picture:
-    """The ops with their attributes, constants, inputs and outputs; those `marked` stand out.
+    """Draw ops with their attributes, constants, inputs and outputs; those `marked` are highlighted.
 
-    `shown_values` are values shown in any case, such as outputs of the graph that no op makes any more. `neighbours`
-    are drawn by their type alone, each with the given inputs from outside of the picture. `excluded`
-    ops are not counted as consumers. `declared`: show no inferred types. Weights of more than a few elements are not
-    read.
+    `shown_values` are always shown, for example graph outputs that no op produces any more. `neighbours` are drawn only
+    with their type, each with the given inputs from outside the picture. `excluded` ops are not counted as consumers.
+    `declared`: show no inferred types. Weights of more than a few elements are not read.
     """
     neighbours = neighbours or {}
     picture = Picture()
@@ -60,7 +59,7 @@ def region_picture(
 
 
 def _region_outputs(ops: Iterable[Op], neighbours: Iterable[Op], inside: Collection[Op]) -> Iterator[Value]:
-    """The results of the ops that other ops read or that are outputs of their graph; of the neighbours, the latter."""
+    """Yield the results of ops that other ops read or the graph outputs; for neighbours, only the graph outputs."""
     for op in ops:
         for v in op.outputs:
             if op.graph.is_output(v) or any(
@@ -90,7 +89,7 @@ def value_box(value: Value, declared: bool = False) -> Box:
 
 
 def pattern_picture(pattern: OpPattern) -> Picture:
-    """The pattern with its root at the bottom. A variable that occurs twice is one box."""
+    """Draw a pattern with its root at the bottom. A variable that occurs twice is one box."""
     picture, variables = Picture(), dict[str, int]()
     for root in (pattern, *pattern.others):
         _add_pattern(picture, root, variables)

@@ -1,4 +1,4 @@
-"""Pages: documents as HTML, from templates, with styles and scripts inside."""
+"""Pages: documents as HTML from templates, including styles and scripts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCRIPTS = (
     "elements.js", "blobs.js", "theme.js", "rewrites.js", "colours.js", "viewport.js", "steering.js", "scene.js",
     "painting.js", "overview.js", "search.js", "panel.js", "graph.js", "timeline.js", "models.js", "start.js",
 )  # fmt: skip
-"""In this order they are one module: none imports another, as a self-contained file cannot."""
+"""Concatenated in this order, they form one module: a self-contained file cannot import."""
 
 
 def page_html(document: Document) -> str:
@@ -42,13 +42,13 @@ def page_html(document: Document) -> str:
 
 
 def render_template(template: str, **values: Any) -> str:
-    """A template with values. All text in it is escaped, and its control characters are made visible."""
+    """Render a template with values. All text is escaped, and its control characters are made visible."""
     return _environment().get_template(template).render(**values, styles=STYLES, scripts=SCRIPTS)
 
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - for cards and pages alone
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - only for cards and pages
 
     environment = Environment(
         loader=FunctionLoader(lambda name: _read_resource(f"templates/{name}")),
@@ -76,6 +76,6 @@ def _read_resource(place: str) -> str:
 
 
 def compress_json(data: Any) -> str:
-    """JSON data as letters without a meaning in HTML; the same for the same data."""
+    """JSON data compressed to letters without meaning in HTML; deterministic."""
     text = json_text(data, indent=None)
     return b64encode(gzip.compress(text.encode(), mtime=0)).decode()

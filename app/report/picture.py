@@ -1,10 +1,10 @@
 """Small pictures of boxes and lines, laid out in layers, ordered by the mean position of linked boxes.
 
-A line that skips layers has a bend in each of them, which takes space as a box does. `graph_layout` is linear, for
-whole graphs; in small pictures its lines cross three times as often.
-As SVG a picture can be read on light and dark, with nothing to load: lines and letters have the colour of the text
-around them. A page may set `--passes-mark`, the colour of marked boxes, and `--passes-constant`, the colour of
-constants. Source: Sugiyama, Tagawa, Toda, "Methods for Visual Understanding of Hierarchical System Structures", 1981.
+A line that skips layers has a bend in each of them, which takes space like a box. `graph_layout` is linear and for
+whole graphs; in small pictures, its lines cross three times as often. The SVG is readable on light and dark
+backgrounds, and loads nothing: lines and letters have the colour of the surrounding text. A page may set
+`--passes-mark`, the colour of marked boxes, and `--passes-constant`, the colour of constants. Source: Sugiyama, Tagawa,
+Toda, "Methods for Visual Understanding of Hierarchical System Structures", 1981.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from msgspec import Struct
 from .graph_layout import BOX_GAP, LINE_WIDTH, ROW_GAP, GraphLayout
 
 CHAR_WIDTH, LINE_HEIGHT, PADDING = 7.3, 16.0, 8.0
-"""The width of a letter of 12 pixels, the height of a line of text, and the space around both."""
+"""The width of a letter with 12 pixels, the height of a line of text, and the space around both."""
 SWEEPS = 8
 VALUE_WEIGHT = 0.1
-"""The weight of values and constants in the mean; the weight of ops is 1, so that these line up."""
+"""The weight of values and constants in the mean; ops have weight 1, so that they are aligned."""
 
 
 LayoutKey = tuple[tuple[tuple[bool, int, int], ...], tuple[tuple[int, int], ...]]
-"""The properties that decide a layout: for each box whether it is an op, its lines of text and their width; lines."""
+"""The properties that determine a layout: of each box, whether it is an op, its rows and width of text; the lines."""
 
 
 class BoxKind(Enum):
-    """The subject of a box."""
+    """What a box stands for."""
 
     OP = "op"
     CONSTANT = "constant"
@@ -48,7 +48,7 @@ FILLS = {
 FIRST_LINE, OTHER_LINES = 'font-weight="600"', 'fill-opacity="0.7"'
 ARROW_SIZE = 4.0
 MIN_SCALE = 0.7
-"""The least scale at which a picture can be read."""
+"""The minimum scale at which a picture is readable."""
 
 
 class Box(Struct, frozen=True):
@@ -61,7 +61,7 @@ class Box(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """A line from one box down to another, by their indices in the picture."""
+    """A line from a box down to another, given by their indices in the picture."""
 
     source: int
     target: int
@@ -70,7 +70,7 @@ class Line(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Picture:
-    """Boxes and lines, with no coordinates yet."""
+    """Boxes and lines, without coordinates."""
 
     boxes: list[Box] = field(default_factory=list[Box])
     lines: list[Line] = field(default_factory=list[Line])
@@ -81,12 +81,12 @@ class Picture:
         return len(self.boxes) - 1
 
     def link(self, source: int, target: int, tooltip: str = "") -> None:
-        """Add a line, once for each time the one box feeds the other."""
+        """Add a line; call once for each time that one box feeds the other."""
         self.lines.append(Line(source, target, tooltip))
 
 
 def layout_key(picture: Picture) -> LayoutKey:
-    """The key of a layout: pictures of one rewrite in each of a model's layers have the same."""
+    """The key of a layout; pictures of one rewrite in all layers of a model have the same key."""
     boxes = ((box.kind is BoxKind.OP, len(box.lines), max(map(len, box.lines), default=0)) for box in picture.boxes)
     return tuple(boxes), tuple((line.source, line.target) for line in picture.lines)
 
@@ -120,9 +120,9 @@ def picture_layout(picture: Picture) -> GraphLayout:
 
 
 def _layers(picture: Picture) -> tuple[list[list[int]], list[list[int]]]:
-    """The rows from the top, of boxes and of bends, and the boxes and bends of each line; bends follow the boxes.
+    """The rows from the top, of boxes and bends, and the boxes and bends of each line; bends are numbered after boxes.
 
-    A row has the boxes of one distance to the bottom, along their longest paths.
+    A row has the boxes whose longest path to the bottom has the same length.
     """
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(len(picture.boxes)))
@@ -143,7 +143,7 @@ def _layers(picture: Picture) -> tuple[list[list[int]], list[list[int]]]:
 def _x_coordinates(
     rows: list[list[int]], routes: list[list[int]], widths: Mapping[int, float], weights: Mapping[int, float]
 ) -> dict[int, float]:
-    """The centre of each box and bend from left to right. The rows are put in order on the way."""
+    """The horizontal centre of each box and bend. Also sorts the rows."""
     above: dict[int, list[int]] = {p: [] for p in widths}
     below: dict[int, list[int]] = {p: [] for p in widths}
     for upper, lower in chain.from_iterable(map(pairwise, routes)):
@@ -167,7 +167,7 @@ def _x_coordinates(
 
 
 def _without_overlap(row: Sequence[int], wanted: Sequence[float], widths: Mapping[int, float]) -> dict[int, float]:
-    """Centres near the wanted ones with room between the boxes: the mean of pushing right and of pushing left."""
+    """Centres near the wanted ones, with space between the boxes: the mean of pushing right and pushing left."""
     right = _pushed_right(row, wanted, widths)
     left = [-x for x in _pushed_right(row[::-1], [-x for x in wanted[::-1]], widths)[::-1]]
     return {p: (a + b) / 2 for p, a, b in zip(row, right, left, strict=True)}
@@ -183,7 +183,7 @@ def _pushed_right(row: Sequence[int], wanted: Sequence[float], widths: Mapping[i
 
 
 def svg(picture: Picture, title: str, layout: GraphLayout | None = None) -> str:
-    """The picture as one inline `<svg>` element of its own size; `layout`, if it is known already."""
+    """The picture as one inline `<svg>` element with its own size; `layout`, if already known."""
     layout = layout or picture_layout(picture)
     size = (
         f'width="{layout.width:.0f}" height="{layout.height:.0f}" style="min-width: {MIN_SCALE * layout.width:.0f}px"'
@@ -214,7 +214,7 @@ def _lines(picture: Picture, layout: GraphLayout) -> list[str]:
 
 
 def _curve(points: list[tuple[float, float]]) -> str:
-    """A curve that leaves and reaches each point straight down."""
+    """A curve that leaves and reaches each point vertically."""
     curve = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
     for (x0, y0), (x1, y1) in pairwise(points):
         middle = (y0 + y1) / 2
@@ -245,5 +245,5 @@ def _title_element(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The text in XML, with replacements for all that it cannot hold: names may be any bytes."""
+    """The text for XML, with replacements for characters that XML cannot contain; names may be any bytes."""
     return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))

@@ -1,4 +1,4 @@
-"""Short texts for values, constants and attributes in pictures, without reading weights."""
+"""Short texts for values, constants and attributes in pictures; weights are not read."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ STR_TYPES = (str, int, float, complex, np.generic)
 
 
 def cut_end(text: str, limit: int = MAX_CHARS) -> str:
-    """A text, cut short where it is long."""
+    """Truncate a long text at the end."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def cut_start(text: str) -> str:
-    """The end of a long text: names of exporters differ at their ends."""
+    """Truncate a long text at the beginning; names of exporters differ at their ends."""
     return text if len(text) <= MAX_CHARS else f"…{text[1 - MAX_CHARS :]}"
 
 
 def limit_lines(lines: list[str], limit: int = MAX_LINES) -> list[str]:
-    """The first of many lines, and how many more there are."""
+    """The first lines, and the number of omitted ones."""
     return lines if len(lines) <= limit else [*lines[: limit - 1], f"and {len(lines) - limit + 1} more"]
 
 
 def type_text(value: Value, *, declared: bool = False) -> str:
-    """`float[N,4]`; empty where nothing is known. `declared`: as it is written down, with nothing inferred."""
+    """Format a type such as `float[N,4]`; empty if unknown. `declared`: do not infer it."""
     dtype, shape = value.recorded_type if declared else (value.known_dtype, value.known_shape)
     if dtype == 0:
         return ""
@@ -39,7 +39,7 @@ def type_text(value: Value, *, declared: bool = False) -> str:
 
 
 def tensor_text(tensor: Tensor) -> str:
-    """The elements of a very small constant; of any other one, type and shape."""
+    """The elements of a very small constant; otherwise its type and shape."""
     small = prod(tensor.dims) <= MAX_ELEMENTS and tensor.dtype != STRING
     if not small or tensor.is_external:
         return element_type(tensor.dtype) + dims_text(tensor.dims)
@@ -48,7 +48,7 @@ def tensor_text(tensor: Tensor) -> str:
 
 
 def attribute_lines(op: Op) -> list[str]:
-    """The attributes that are not at their default, one a line; tensors and bodies have none."""
+    """The attributes that are not at their default, one per line, except tensors and bodies."""
     lines: list[str] = []
     for name, value in op.attrs.items():
         default = op_schemas.attribute_default(op.type, op.domain, op.version, name)
@@ -58,7 +58,7 @@ def attribute_lines(op: Op) -> list[str]:
 
 
 def attribute_text(value: Any) -> str:
-    """An attribute's value: numbers in few digits, a body as its operators, a tensor as its contents."""
+    """An attribute's value: numbers with few digits, a body as its operators, a tensor as its contents."""
     if isinstance(value, Graph):
         return ", ".join(op.type for op in value.sorted_ops()) or "no ops"
     if isinstance(value, Tensor):

@@ -1,4 +1,4 @@
-"""Progress of functions of the public API: in a notebook, on a terminal, or by a function of the caller."""
+"""Progress of public functions, shown in a notebook, on a terminal, or by a function of the caller."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ Subject_contra = TypeVar("Subject_contra", contravariant=True)
 Other_contra = TypeVar("Other_contra", contravariant=True)
 Outcome_co = TypeVar("Outcome_co", covariant=True)
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?: [A-Z]{2,}\b)?")
-"""An option of the command line in a message, perhaps with the name of its value."""
+"""An option of the command line in a message, possibly with the name of its value."""
 NOTHING = {"text/html": "", "text/plain": ""}
-"""An output of a cell without content."""
+"""A cell output without content."""
 
 
 def with_keywords(
     options: Callable[P, Options], name: str
 ) -> Callable[[Callable[[Subject, Options], Outcome]], Callable[Concatenate[Subject, P], Outcome]]:
-    """Decorate a function of a subject and `options`: the result, called `name`, has these as parameters.
+    """Decorate a function of a subject and `options`; the result, called `name`, takes the options as keywords.
 
-    Its progress is shown as the option `progress` says; the function calls a function in its place.
+    Progress is shown according to the option `progress`; the decorated function receives a function instead.
     """
     return _with_keywords(options, name)
 
 
 class WithSecond(Protocol[Subject_contra, Other_contra, P, Outcome_co]):
-    """A function of one or two subjects, and options as keywords."""
+    """A function of one or two subjects, with options as keywords."""
 
     def __call__(
         self, original: Subject_contra, other: Other_contra | None = None, *args: P.args, **options: P.kwargs
@@ -54,14 +54,14 @@ class WithSecond(Protocol[Subject_contra, Other_contra, P, Outcome_co]):
 def with_keywords_after_two(
     options: Callable[P, Options], name: str
 ) -> Callable[[Callable[[Subject, Other, Options], Outcome]], Callable[Concatenate[Subject, Other, P], Outcome]]:
-    """As `with_keywords`, for a function of two subjects."""
+    """Like `with_keywords`, for a function of two subjects."""
     return _with_keywords(options, name)
 
 
 def with_keywords_after_one_or_two(
     options: Callable[P, Options], name: str
 ) -> Callable[[Callable[[Subject, Other | None, Options], Outcome]], WithSecond[Subject, Other, P, Outcome]]:
-    """As `with_keywords`, for a function of two subjects, of which the second may be left out."""
+    """Like `with_keywords`, for a function of two subjects of which the second is optional."""
     return _with_keywords(options, name, optional=1)
 
 
@@ -96,7 +96,7 @@ def _with_keywords(options: Callable[..., Any], name: str, optional: int = 0) ->
 
 @contextmanager
 def messages_for_python() -> Generator[None]:
-    """Let errors of the block name arguments of Python in place of options of the command line."""
+    """Make errors of the block name Python arguments instead of command-line options."""
     try:
         yield
     except PassesError as e:
@@ -114,7 +114,7 @@ def _with_notes_for_python(outcome: Any) -> Any:
 
 
 def in_python(text: str) -> str:
-    """A message with arguments of Python in place of options of the command line, but for those in a command."""
+    """Replace command-line options in a message by Python arguments, except within a command."""
     parts = text.split("`")
     parts[::2] = (FLAG.sub(_argument, part) for part in parts[::2])
     return "`".join(parts)
@@ -132,7 +132,7 @@ def phase_callback(progress: Progress) -> Callable[[str], None]:
 
 @contextmanager
 def shown_progress(progress: Progress) -> Generator[Callable[[str], None]]:
-    """Show the current phase, as passed to the function, until the context ends."""
+    """Show the current phase, as passed to the function, within the context."""
     is_shown = progress is True or (progress is None and "IPython" in sys.modules)
     if not is_shown:
         yield phase_callback(progress)
@@ -152,13 +152,13 @@ def shown_progress(progress: Progress) -> Generator[Callable[[str], None]]:
 
 @contextmanager
 def _shown_in_notebook() -> Generator[Callable[[str], None]]:
-    """Show the current phase below the cell, until the context ends.
+    """Show the current phase below the cell, within the context.
 
-    A live display of rich would need ipywidgets, and remain in the notebook as a widget without its state.
+    A live display of rich would need ipywidgets, and would remain in the notebook as a widget without state.
     """
     from rich.text import Text  # noqa: PLC0415 - as above
 
-    ipython: Any = import_module("IPython.display")  # it is there, and no dependency
+    ipython: Any = import_module("IPython.display")  # it is available, and not a dependency
     shown: list[Any] = []
 
     def show(phase: str) -> None:

@@ -1,4 +1,4 @@
-"""Rows about the results of commands, as journals keep them and tables show them."""
+"""Rows about the results of commands, for journals and tables."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ...core.verify.verdict import Verdict
 VERIFIED, NOT_VERIFIED, UNCHANGED, WOULD_CHANGE = "verified", "not verified", "unchanged", "would change"
 COMPRESSED, TUNED, KEPT, COMPARED = "compressed", "tuned", "original kept", "compared"
 WRONG, UNVERIFIABLE, FAILED, CRASHED, LATE = "wrong", "unverifiable", "failed", "crashed", "timed out"
-"""The outcomes, one in each row."""
+"""The outcomes; each row has one."""
 BIT_IDENTICAL, WITHIN_TOLERANCE, NO_DIFFERENCE = "bit-identical", "within tolerance", "no difference seen"
-"""The verdicts on outputs that agree; the last one where bits were not compared."""
+"""The verdicts on outputs that agree; the last one is for comparisons without bits."""
 Cell = str | int | float | None
 ResultRow = dict[str, Cell]
 COLUMNS: Mapping[str, type[str | int | float]] = {
@@ -43,16 +43,15 @@ COLUMNS: Mapping[str, type[str | int | float]] = {
 }
 """The columns of a row and their types.
 
-`share_of_allowed`: the largest difference
-divided by the allowed one. `latency_ratio`: the latency divided by the latency of the original, with its 95 % interval.
-`rules`: the number of rewrites by rule, an object of JSON. `rejected`: the rules and places of changes that were
-left out, pairs in a list of JSON.
-`repeated`: the end of the first process, where a second one did the job. `options`: the options for this model.
+`share_of_allowed`: the largest difference divided by the allowed one. `latency_ratio`: the latency divided by that of
+the original, with its 95 % interval. `rules`: the number of rewrites by rule, a JSON object. `rejected`: the rules and
+places of skipped changes, a JSON list of pairs. `repeated`: how the first process ended, if a second one did the job.
+`options`: the options for this model.
 """
 
 
 def latency_columns(ratios: Iterable[RatioInterval | None]) -> ResultRow:
-    """The first ratio of latencies, with its interval."""
+    """The first latency ratio, with its interval."""
     ratio = next((r for r in ratios if r is not None), None)
     return {} if ratio is None else {f"latency_{name}": getattr(ratio, name) for name in ("ratio", "low", "high")}
 

@@ -1,4 +1,4 @@
-"""Sections of a page with the rewrites of a run, and the graphs before and after, for its scripts."""
+"""Page sections with the rewrites of a run, and the graphs before and after."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .visualization import GraphView, NodeView, Rewrite, Visualization
 
 PictureKey = tuple[tuple[Box, ...], tuple[Line, ...]]
 PictureIndex = tuple[int, int]
-"""The chunk of a picture, and its index there."""
+"""The chunk of a picture, and the index in the chunk."""
 CHUNK_SIZE = 200
 """Pictures that a page decompresses together."""
 OPTIONAL_FIELDS = ("mark", "rule", "details", "origin", "rewrites", "bodies")  # of nodes in the viewer
@@ -40,7 +40,7 @@ def rewrite_sections(visualization: Visualization) -> Iterator[Section]:
 
 @dataclass(slots=True)
 class PicturePool:
-    """Pictures as SVG, without duplicates; pictures that differ only in their texts share a layout."""
+    """Pictures as SVG without duplicates; pictures that differ only in texts share a layout."""
 
     chunks: list[list[str]] = field(default_factory=list[list[str]])
     indices: dict[PictureKey, PictureIndex] = field(default_factory=dict[PictureKey, PictureIndex])
@@ -75,7 +75,7 @@ def rewrites_by_rule(rewrites: Sequence[Rewrite]) -> list[tuple[Rewrite, list[in
 
 
 def rewrite_data(rewrites: Sequence[Rewrite]) -> dict[str, Any]:
-    """The data of each rewrite, and the chunks of pictures to which `before` and `after` refer."""
+    """The data of each rewrite, and the chunks of pictures referred to by `before` and `after`."""
     pool = PicturePool()
     entries = [_rewrite_entry(rewrite, pool) for rewrite in rewrites]
     return {"rewrites": entries} | {f"pictures-{n}": chunk for n, chunk in enumerate(pool.chunks)}

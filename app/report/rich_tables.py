@@ -1,4 +1,4 @@
-"""Tables on a terminal, as wide as there is room."""
+"""Tables on a terminal, adapted to its width."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ...core.support.printable_text import printable
 from .document import Cell, Table, TableRow, cell_lines
 
 FRAMES = (box.HEAVY_HEAD, box.SIMPLE_HEAD)
-"""The frames of tables: the first with which all of a document fit, or the last."""
+"""The frames of tables, in order of preference; all tables of a document use the first that fits, or the last."""
 TONES = {"ours": "bold", "total": "bold", "wrong": "red", "bad": "red", "open": "yellow", "muted": "dim"}
 MAX_WIDTH = 100_000  # columns
-BORDER = 3  # columns that a frame takes beside each column of a table
-MIN_NAME_WIDTH = 12  # columns for names and other texts in a table, where they are folded
-MIN_CUT_WIDTH = 30  # columns for a name that may be cut
+BORDER = 3  # columns of a frame for each table column
+MIN_NAME_WIDTH = 12  # columns for names and other texts, which are then folded
+MIN_CUT_WIDTH = 30  # columns for a name that may be truncated
 
 
 def rich_tables(tables: Sequence[Table], console: Console) -> Iterator[Iterator[RichTable | str]]:
-    """Each table as one or more that fit a terminal; where there is no room, a line for each cell below its row."""
+    """Each table as one or more tables that fit a terminal; without space, each cell is on a line below its row."""
     parts = [list(_parts(table, console.width)) for table in tables]
     fitting = (f for f in FRAMES if all(_fits(_without_optional(t), f, console) for p in parts for t in p))
     frame = next(fitting, FRAMES[-1])
@@ -47,7 +47,7 @@ def _rendered(table: Table, frame: box.Box, console: Console) -> Iterator[RichTa
 
 
 def _parts(table: Table, width: int) -> Iterator[Table]:
-    """The table, or one for each group of columns for which there is room, without rows of which it has no cell."""
+    """Yield the table, or one for each group of columns that fits, without rows that have no cells there."""
     if not table.splits:
         yield table
         return
@@ -66,14 +66,14 @@ def _parts(table: Table, width: int) -> Iterator[Table]:
 
 
 def _width(table: Table, column: int) -> int:
-    """The columns of the terminal for the widest cell of a column."""
+    """The terminal columns of the widest cell in a column."""
     cells = (row.cells[column] for row in table.rows if column < len(row.cells))
     lines = [*table.headings[column].split("\n"), *(line for cell in cells for line in cell_lines(cell))]
     return max(map(cell_len, lines))
 
 
 def _framed(table: Table, frame: box.Box, width: int) -> RichTable:
-    """The table in a frame; names that may be cut have as much room as other columns leave."""
+    """The table in a frame; names that may be truncated get the space that other columns leave."""
     is_closed = frame is not FRAMES[-1]
     found = RichTable(box=frame, padding=(0, 1) if is_closed else (0, 1, 0, 0), pad_edge=is_closed)
     for i, heading in enumerate(table.headings):
@@ -96,19 +96,19 @@ def _framed(table: Table, frame: box.Box, width: int) -> RichTable:
 
 
 def _text(cell: Cell, limit: int = MAX_WIDTH) -> Text:
-    """Lines of text, not markup, since models may have names such as [red]; long ones lose their beginning."""
+    """Lines of text without markup, because names may look like [red]; long ones are truncated on the left."""
     return Text("\n".join(printable(t if len(t) <= limit else f"...{t[3 - limit :]}") for t in cell_lines(cell)))
 
 
 def _without_optional(table: Table) -> Table:
-    """The table without columns that may be left out."""
+    """The table without its optional columns."""
     kept = [i for i, heading in enumerate(table.headings) if heading not in table.optional]
     rows = [TableRow([row.cells[i] for i in kept if i < len(row.cells)], row.tone) for row in table.rows]
     return replace(table, headings=[table.headings[i] for i in kept], rows=rows)
 
 
 def _fits(table: Table, frame: box.Box, console: Console) -> bool:
-    """Whether there is room for a table; columns of text may be narrower."""
+    """Whether a table fits; columns of text may be narrower."""
     options, framed = console.options.update(max_width=MAX_WIDTH), _framed(table, frame, console.width)
 
     def spare(column: Column) -> int:

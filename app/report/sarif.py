@@ -21,17 +21,17 @@ from .finding import Finding, relative_path
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 PLACEHOLDER = re.compile(r"\{(\d+)\}")
-MAX_PLACES = 100  # logical locations of a result
+MAX_PLACES = 100  # logical locations in a result
 DESCRIPTIONS = {
     "unoptimized-model": "The optimizer would change the model.",
     "unusable-model": "The model, or an input given with it, is unusable.",
-    "wrong-result": "A model computes other outputs than the original.",
-    "does-not-run": "An engine does not run a model.",
+    "wrong-result": "The outputs of a model differ from those of the original.",
+    "does-not-run": "An engine cannot run a model.",
     "unverifiable-model": "The original fails on all inputs, so no result can be verified.",
     "not-verified": "The result was written without verification, as requested.",
     "interface-changed": "Inputs or outputs of a model differ from the original's.",
     "different-model": "The structures of two models differ.",
-    "slower-result": "The optimized model was slower than the original and was left out.",
+    "slower-result": "The optimized model was slower than the original and was discarded.",
     "hint": "An option would change the result.",
 }
 """Kinds of findings that are not about a rewrite rule."""
@@ -54,7 +54,7 @@ def sarif_text(findings: Sequence[Finding]) -> str:
 
 
 def _catalogue() -> Mapping[str, tuple[str, str]]:
-    """The equation and the docstring of each built-in rule, the first line and the docstring of each pass."""
+    """The equation and docstring of each built-in rule, and the first line and docstring of each pass."""
     found = dict[str, tuple[str, str]]()
     for p in (leaf for group in BUILT_IN for leaf in leaves(group)):
         doc = pass_doc(p)
@@ -64,7 +64,7 @@ def _catalogue() -> Mapping[str, tuple[str, str]]:
 
 
 def _descriptor(name: str, known: tuple[str, str], about: str) -> dict[str, Any]:
-    """The rule of a finding, with its first line and description in the catalogue, or its text `about` it."""
+    """The rule of a finding, with its first line and description in the catalogue, or the text `about` it."""
     short = DESCRIPTIONS.get(name) or known[0] or printable(about or name)
     tags = ["rewrite"] if name not in DESCRIPTIONS else []
     return {
@@ -79,7 +79,7 @@ def _result(f: Finding, index: int) -> dict[str, Any]:
     key = "\n".join((f.rule, f.title, relative_path(f.file), *f.places[:1]))
     digest = blake2b(key.encode(errors="surrogateescape"), digest_size=16).hexdigest()
     location: dict[str, Any] = {}
-    if f.file:  # code scanning of GitHub wants a line, also of a file that has none
+    if f.file:  # GitHub's code scanning requires a line, even for a binary file
         location["physicalLocation"] = {"artifactLocation": _artifact(f.file), "region": {"startLine": f.line or 1}}
     if f.places:
         location["logicalLocations"] = [
@@ -96,12 +96,12 @@ def _result(f: Finding, index: int) -> dict[str, Any]:
 
 
 def _message(text: str) -> str:
-    """A message in which nothing is a placeholder, as `{0}`, or a link, as `[text](URL)`."""
+    """A message whose text is not interpreted as placeholders such as `{0}` or links such as `[text](URL)`."""
     return PLACEHOLDER.sub(r"{{\1}}", printable_lines(text)).replace("](", "] (")
 
 
 def _artifact(file: str) -> dict[str, str]:
-    """A URI from the root of the sources, or an absolute one for a file elsewhere."""
+    """A URI relative to the root of the sources, or an absolute one for a file elsewhere."""
     path = relative_path(file)
     if Path(path).is_absolute():
         return {"uri": Path(path).as_uri()}

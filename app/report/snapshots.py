@@ -1,4 +1,4 @@
-"""Pictures of the changes of a run, taken just before and just after each of them."""
+"""Pictures of a run's changes, taken directly before and after each change."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .op_pictures import region_picture
 from .picture import Box, BoxKind, Picture
 
 MAX_OPS = 24
-"""The ops of a picture; a larger region is cut, with the number of the others."""
+"""The number of ops in a picture; larger regions are cut, with the number of omitted ops."""
 MAX_CONSUMERS = 4
-"""The consumers of one value that are drawn; a constant or shape may have very many."""
+"""The number of drawn consumers of a value; a constant or shape may have very many."""
 
 
 def neighbours(ops: Collection[Op], hidden: Collection[Op] = ()) -> list[Op]:
-    """The producers and consumers of the ops that are not removed, as far as there is room for them in a picture."""
+    """The producers and consumers of ops that are not removed, as far as a picture has space for them."""
     inside = {*ops, *hidden}
     found: dict[Op, None] = {}
     for op in ops:
@@ -33,12 +33,12 @@ def neighbours(ops: Collection[Op], hidden: Collection[Op] = ()) -> list[Op]:
 
 
 def producers(values: Iterable[Value | None]) -> Iterator[Op]:
-    """The ops that make the values."""
+    """The ops that produce the values."""
     return (v.producer for v in values if v is not None and v.producer is not None)
 
 
 def consumers(value: Value, producer: Op | None = None) -> Iterator[Op]:
-    """The ops that read a value; for an op in a body, the op of the producer's graph that holds it."""
+    """The ops that read a value; for an op in a body, the op in the producer's graph that contains it."""
     users = (enclosing_op(producer.graph, op) if producer is not None else op for op in value.consumers)
     return (op for op in users if op is not None)
 
@@ -50,7 +50,7 @@ def neighbourhood_picture(
     shown_values: Collection[Value] = (),
     excluded: Collection[Op] = (),
 ) -> Picture:
-    """The picture of ops and those around them that are linked with something; all, if there would be nothing else."""
+    """Draw ops and their linked neighbours; without links, draw all."""
     shown, cut = list(islice(ops, MAX_OPS)), list(islice(ops, MAX_OPS, None))
     made = {v for op in (*shown, *context_ops) for v in op.outputs}
     read = {v for op in (*shown, *context_ops) for v in (*op.inputs, *op.captures)}
@@ -65,19 +65,19 @@ def neighbourhood_picture(
     if cut:
         picture.add(Box(BoxKind.VALUE, (f"and {len(cut)} more ops",)))
     if not picture.boxes:
-        picture.add(Box(BoxKind.VALUE, ("nothing is left here",)))
+        picture.add(Box(BoxKind.VALUE, ("no ops remain here",)))
     return picture
 
 
 MAX_PICTURES = 20_000
-"""The changes that are drawn: the first half at once, the second half is kept for later rules."""
+"""The maximum number of drawn changes; the second half is reserved for later rules."""
 MAX_PER_RULE, MIN_PER_RULE = 50, 3
-"""The changes of one rule that are drawn in the second half, and in any case."""
+"""The number of changes that are drawn of each rule in the second half."""
 
 
 @dataclass(slots=True)
 class _Snapshot:
-    """The ops of a change, their results and bodies, the inputs of the ops around them, and the picture of it all."""
+    """The ops of a change, their results and bodies, the inputs of the surrounding ops, and the picture."""
 
     ops: list[Op]
     produced: dict[Value, Graph]
@@ -88,7 +88,7 @@ class _Snapshot:
 
 @dataclass(slots=True)
 class SnapshotObserver:
-    """An observer of a run. `pictures`, before and after, and the labels of the `removed_ops` are by ordinal."""
+    """An observer of a run. `pictures` before and after, and the labels of `removed_ops`, are by ordinal."""
 
     pictures: dict[int, tuple[Picture, Picture]] = field(default_factory=dict[int, tuple[Picture, Picture]])
     removed_ops: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
@@ -96,7 +96,7 @@ class SnapshotObserver:
     _pending: _Snapshot | None = None
 
     def before_change(self, change: Change, replaced: Sequence[Op | Value], mutations: Sequence[Mutation]) -> None:
-        """Draw the ops and values about to be replaced; of a pass that announces nothing, the ops it removed."""
+        """Draw the ops and values about to be replaced; if a pass does not announce them, the ops that it removed."""
         self._change_counts[change.by] += 1
         self._pending = None
         drawn = len(self.pictures)
@@ -114,7 +114,7 @@ class SnapshotObserver:
         self._pending = _Snapshot(ops, made, inner, {op: (*op.inputs, *op.captures) for op in around}, picture)
 
     def after_change(self, change: Change, mutations: Sequence[Mutation]) -> None:
-        """Draw the new ops, in the same surroundings."""
+        """Draw the new ops with the same surroundings."""
         if removed := removed_ops(mutations):
             self.removed_ops[change.ordinal] = tuple(op.label for op in removed)
         if self._pending is not None:
@@ -128,7 +128,7 @@ def _picture_after(snapshot: _Snapshot, built: list[Op]) -> Picture:
     made = [op for op in built if is_live(op)]
     made += [op for op in snapshot.body_ops if op.graph in graphs and is_live(op)]  # moved out of a body
     stayed = [op for op in snapshot.ops if is_live(op) and op not in made]
-    freed = {v: graph for v, graph in snapshot.produced.items() if v.producer is None}  # constants by now
+    freed = {v: graph for v, graph in snapshot.produced.items() if v.producer is None}  # now constants
     around: dict[Op, Collection[Value]] = {}  # with their new inputs
     for op, known in snapshot.neighbours.items():
         if is_live(op) and op not in made:

@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 MIN_WIDTH, DEFAULT_WIDTH = 20, 80  # columns of a terminal
-INDENT = 6  # columns of the further lines of a wrapped one
+INDENT = 6  # columns; indentation of continued lines
 SPINNER_WIDTH = 3  # columns, with a space on both sides
 STYLES = {"bad": "red", "open": "yellow"}
 DIFF_STYLES = {"-": "red", "+": "green", "~": "yellow"}
 
 
 class PrintableConsole(Console):
-    """A console that takes no text as markup, and prints none but line breaks and printable characters."""
+    """A console without markup that prints only line breaks and printable characters."""
 
     def __init__(self, *, quiet: bool = False, stderr: bool = False) -> None:
         super().__init__(quiet=quiet, stderr=stderr, highlight=False, markup=False, emoji=False)
-        if self.width < MIN_WIDTH:  # as COLUMNS may say
+        if self.width < MIN_WIDTH:  # COLUMNS may set this
             self.width = MIN_WIDTH if self.width > 0 else DEFAULT_WIDTH
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """The segments of a renderable; only those by which it moves the cursor have control characters."""
+        """The segments of a renderable; only its cursor movements contain control characters."""
         for segment in super().render(renderable, options):
             text = printable_lines(segment.text) if not segment.control else segment.text
             yield segment if text == segment.text else Segment(text, segment.style)
@@ -47,7 +47,7 @@ class PrintableConsole(Console):
 
 @dataclass(slots=True)
 class CurrentPhase:
-    """The phase of a command, as in `verifying: input set 3 of 7`, and the time since it began."""
+    """The phase of a command, such as `verifying: input set 3 of 7`, and the time since it began."""
 
     text: str = "starting"
     _start: float = field(default_factory=monotonic)
@@ -59,14 +59,14 @@ class CurrentPhase:
         return self.text.partition(": ")[0]
 
     def change(self, text: str) -> None:
-        """Take a phase or a detail of the current one."""
+        """Set the phase, or a detail of the current one."""
         before, self.text = self.name, text
         if self.name != before:
             self._start = monotonic()
             tell(PHASE, self.name)
 
     def shown(self, width: int) -> Spinner:
-        """The phase and its seconds, in a line of `width` columns."""
+        """The phase and its seconds, in one line of `width` columns."""
         seconds = int(monotonic() - self._start)
         time = f", {seconds} s" if seconds else ""
         line = Text(printable_line(self.text))
@@ -76,9 +76,9 @@ class CurrentPhase:
 
 
 class Terminal:
-    """Standard output and error, with colours and a spinner on a terminal alone.
+    """Standard output and error, with colours and a spinner only on a terminal.
 
-    If `quiet`, nothing is printed on standard output; if `reserved`, its text is printed on standard error.
+    If `quiet`, nothing is printed to standard output; if `reserved`, that text is printed to standard error.
     """
 
     def __init__(self, *, quiet: bool = False, reserved: bool = False) -> None:
@@ -86,16 +86,16 @@ class Terminal:
         self.err = PrintableConsole(stderr=True)
         self.phase = CurrentPhase()
         self._takes_stdout = not (quiet or reserved)
-        self._live: Live | None = None  # of the current phase
+        self._live: Live | None = None  # shows the current phase
 
     @contextmanager
     def progress(self) -> Generator[Callable[[str], None]]:
-        """Show the current phase, as passed to the function, until the context ends; on a terminal alone.
+        """Show the current phase, as passed to the function, within the context; only on a terminal.
 
-        If standard output is for a report or a model alone, text that rules and passes print goes to standard error.
+        If standard output is only for a report or a model, text that rules and passes print goes to standard error.
         """
         with nullcontext() if self._takes_stdout else redirect_stdout(sys.stderr):
-            is_shown = self.err.is_terminal and sys.stderr.isatty()  # FORCE_COLOR makes a terminal of a log
+            is_shown = self.err.is_terminal and sys.stderr.isatty()  # FORCE_COLOR makes rich treat a log as a terminal
             with self._live_line() if is_shown else nullcontext() as self._live:
                 yield self.phase.change
 
@@ -108,13 +108,13 @@ class Terminal:
             self._live.start()
 
     def _live_line(self) -> Live:
-        """The line of the current phase, shown in its context."""
-        from rich.live import Live  # noqa: PLC0415 - for terminals alone
+        """The line that shows the current phase."""
+        from rich.live import Live  # noqa: PLC0415 - only for terminals
 
         return Live(console=self.err, transient=True, get_renderable=lambda: self.phase.shown(self.err.width))
 
     def show(self, document: Document, *, verbose: bool = False, quiet: bool = False) -> None:
-        """Print a document; if `quiet`, its warnings alone. Lines are wrapped, and tables as wide as there is room."""
+        """Print a document; if `quiet`, only its warnings. Lines are wrapped, and tables use the available width."""
         for text in (*(f"error: {e}" for e in document.errors), *(f"warning: {w}" for w in document.warnings)):
             self.warning(text)
         if quiet:
@@ -136,7 +136,7 @@ class Terminal:
         return rich_tables(tables, self.out)
 
     def _show_blocks(self, blocks: Iterable[Block], tables: Iterator[Iterator[RichTable | str]]) -> None:
-        """Print blocks, with the next of the `tables` for each table."""
+        """Print blocks; each table takes the next item of `tables`."""
         for block in blocks:
             match block:
                 case Lines():
@@ -162,13 +162,14 @@ class Terminal:
             self.line(text)
 
     def line(self, text: str, style: str = "") -> None:
-        """Print a line of plain text, however long. Names in a model may contain line breaks and terminal codes."""
+        """Print a line of plain text of any length. Names in a model may contain line breaks and terminal codes."""
         self.out.print(Text(printable(text), style=style), soft_wrap=True)
 
     def wrapped(self, text: str, start: str = "", style: str = "") -> None:
-        """Print a line of plain text after `start`; on a terminal, one that is too long continues below at a space.
+        """Print a line of plain text after `start`; on a terminal, wrap it at spaces.
 
-        It continues behind `start` if that is narrow. A name that is longer than the terminal is not broken.
+        Continued lines are aligned with the end of `start` if that is narrow. Words longer than the terminal are not
+        broken.
         """
         if not self.out.is_terminal:
             self.line(start + text, style)
@@ -185,10 +186,10 @@ class Terminal:
             self.line(line, style)
 
     def last_line(self, text: str) -> None:
-        """Print why the command ends on standard error; its supervisor says no more if it is killed then."""
+        """Print to standard error why the command ends; its supervisor then prints nothing else."""
         tell(END, "")
         self.warning(text)
 
     def warning(self, text: str) -> None:
-        """Print a line of plain text on standard error."""
+        """Print a line of plain text to standard error."""
         self.err.print(Text(printable(text)), soft_wrap=True)

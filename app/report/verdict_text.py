@@ -1,4 +1,4 @@
-"""Verdicts of comparisons with the original, and of proofs, in words."""
+"""Text about verdicts of comparisons with the original, and about proofs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .result_row import BIT_IDENTICAL, NO_DIFFERENCE, WITHIN_TOLERANCE
 if TYPE_CHECKING:
     from ...core.verify.proof_guarantees import ProofCounts
 
-INVALID = "invalid"  # of a model to which the ONNX checker objects
+INVALID = "invalid"  # a model that the ONNX checker rejects
 NOT_VERIFIED = "NOT VERIFIED, as requested"
 MAX_SHOWN_OUTPUTS = 3
 MAX_SHOWN_DIMS, MAX_SHOWN_SIZES = 4, 10
@@ -30,14 +30,14 @@ def verdict_line(verdict: Verdict | None) -> str:
         parts.append(f"on other inputs ({plural(verdict.excused_sets, 'set')}) it differs")
     elif verdict.excused_sets:
         sets = plural(verdict.excused_sets, "set")
-        parts.append(f"on {sets} they differ where numbers are not finite, which conditions of the model permit")
+        parts.append(f"on {sets} the outputs differ at NaN or infinite values, which conditions of the model permit")
     parts += [f"{plural(excused, 'element')} differ at discontinuities of the original"] * bool(excused)
-    parts += [f"{plural(len(verdict.random), 'random output')} by type and rank only"] * bool(verdict.random)
+    parts += [f"{plural(len(verdict.random), 'random output')} compared only by type and rank"] * bool(verdict.random)
     return "; ".join(parts)
 
 
 def agreement_text(verdict: Verdict) -> str:
-    """How closely the outputs agree: the largest error as a share of the one allowed, of all outputs."""
+    """How closely the outputs agree: the largest error of all outputs, as a share of the tolerance."""
     if verdict.exact:
         return BIT_IDENTICAL
     worst = max(verdict.differences.values(), key=lambda d: d.share_of_allowed, default=OutputDifference())
@@ -48,7 +48,7 @@ def agreement_text(verdict: Verdict) -> str:
 
 
 def difference_lines(verdict: Verdict) -> Iterator[str]:
-    """The outputs that differ most of what is allowed, a line each, the number of the others, and other comparisons."""
+    """Yield the outputs with the largest errors, one per line, the number of the others, and further comparisons."""
     different = [(name, d) for name, d in verdict.differences.items() if d.error]
     different.sort(key=lambda item: -item[1].share_of_allowed)
     for name, d in different[:MAX_SHOWN_OUTPUTS]:
@@ -67,18 +67,18 @@ def difference_lines(verdict: Verdict) -> Iterator[str]:
         yield f"NaN and infinite inputs: agreement on {plural(len(verdict.nonfinite_input_sets), 'set')}"
     yield from (f"condition: {condition}" for condition in verdict.conditions)
     if verdict.random:
-        yield f"random, so compared by type and rank only: {', '.join(verdict.random)}"
+        yield f"random outputs, compared only by type and rank: {', '.join(verdict.random)}"
 
 
 def proof_lines(proofs: ProofCounts) -> Iterator[str]:
-    """The number of proved regions, and the reasons for which others are not."""
+    """Yield the number of proved regions, and the reasons why others are not proved."""
     if not proofs.changed:
         yield "proved: no region differs"
         return
     counts = [f"{n} {guarantee.removeprefix('proved ')}" for guarantee, n in proofs.proved.items()]
     if proofs.rounded_weights:
         weights = plural(proofs.rounded_weights, "folded weight")
-        counts.append(f"with {weights} off by at most {ceil(proofs.ulps * 10) / 10:g} ulp")
+        counts.append(f"with {weights} that differ by at most {ceil(proofs.ulps * 10) / 10:g} ulp")
     if proofs.proved:
         counts.append(f"at {proofs.extents} of symbols" if proofs.extents else "at the extents of the models")
     proved = sum(proofs.proved.values())
@@ -90,13 +90,13 @@ def proof_lines(proofs: ProofCounts) -> Iterator[str]:
 
 
 def input_sets_text(labels: Sequence[str]) -> str:
-    """The number of input sets, of generated ones or of samples that the user gave."""
+    """The number of input sets: generated sets, or samples that the user gave."""
     are_given = all(label.startswith("given") for label in labels)
     return plural(len(labels), "given sample") if labels and are_given else f"{plural(len(labels), 'set')} of inputs"
 
 
 def sizes_text(sizes: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    """The sizes of each symbolic dim, of many some of them."""
+    """Yield the sizes of each symbolic dim; if there are many, some of them."""
     for symbol, found in [*sizes.items()][:MAX_SHOWN_DIMS]:
         shown = [*found[:5], "...", *found[-2:]] if len(found) > MAX_SHOWN_SIZES else found
         yield f"{symbol} of {', '.join(map(str, shown))}" + f" ({len(found)} sizes)" * (shown is not found)

@@ -1,4 +1,4 @@
-"""Visualizations of runs: the rewrites, and the model before and after."""
+"""Visualization of runs: the rewrites, and the model before and after."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from .picture_text import attribute_lines, attribute_text, cut_end, cut_start, l
 from .snapshots import SnapshotObserver
 
 MAX_DETAILS, MAX_LINE_CHARS = 40, 200
-"""Lines, and letters of each."""
+"""Maximum number of lines, and of letters in each."""
 MAX_OPS = 20_000
-"""The ops that are drawn of a model, bodies included."""
+"""Maximum number of drawn ops of a model, including bodies."""
 AUXILIARY_DTYPES = frozenset({TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL})
-"""Types of shapes, indices and conditions: ops do not line up with them."""
+"""Types of shapes, indices and conditions; ops are not aligned along them."""
 
 
 class Rewrite(Struct, frozen=True):
-    """A change, with its pictures just before and just after; None where there were too many to draw.
+    """A change, with its pictures directly before and after; None if there were too many to draw.
 
-    `equation`: the equation of its rule, or the summary of its pass. `contract`: exact, rounding or conditional.
+    `equation` is the equation of its rule, or the summary of its pass. `contract` is exact, rounding or conditional.
     """
 
     change: Change
@@ -47,12 +47,17 @@ class Rewrite(Struct, frozen=True):
 class NodeView:
     """An op, input, output or constant of a whole graph, and the size of its box.
 
-    `kind` is "op", "constant" (a Constant op, or an initializer that is an output), "input" or "output"; a value that a
-    body reads from around it is an input, too. `name` is the label of an op, as in changes, or the name of a value;
-    `title` are the lines in the box, the type first. `details`: attributes, inputs and outputs with their types.
-    `mark`: "gone" for an op that a rewrite replaced, "made" for one that a rewrite added, else "". `rule` made it,
-    `origin` are the nodes of the file that it replaces, `rewrites` the ordinals of the changes that touched it.
-    `bodies`: the indices of the graphs inside it.
+    Attributes:
+        kind: "op", "constant" (a Constant op, or an initializer that is an output), "input" or "output". A value that a
+    body
+            captures is also an input.
+        name: the label of an op, as in changes, or the name of a value.
+        title: the lines in the box, beginning with the type.
+        details: attributes, inputs and outputs with their types.
+        mark: "gone" for an op that a rewrite replaced, "made" for one that a rewrite added, or "".
+        rule: the rule that made it; `origin` are the nodes of the file that it replaces.
+        rewrites: the ordinals of the changes that touched it.
+        bodies: the indices of the graphs inside it.
     """
 
     name: str
@@ -69,9 +74,9 @@ class NodeView:
 
 
 class GraphView(Struct, frozen=True):
-    """A graph drawn as a whole: the main one, or a body of an op in it.
+    """A graph drawn as a whole: the main one, or the body of an op.
 
-    Of a graph that is too large only the first nodes are drawn; `undrawn` is the number of the other ops.
+    For a graph that is too large, only the first nodes are drawn; `undrawn` is the number of the other ops.
     """
 
     title: str
@@ -83,7 +88,7 @@ class GraphView(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Visualization:
-    """The rewrites in order, and the model before and after: its main graph, then the bodies in it."""
+    """The rewrites in order, and the model before and after: its main graph, then the bodies."""
 
     rewrites: list[Rewrite] = field(default_factory=list[Rewrite])
     before: list[GraphView] = field(default_factory=list[GraphView])
@@ -93,7 +98,7 @@ class Visualization:
 def build_visualization(
     pipeline: Pass, changes: Sequence[Change], observer: SnapshotObserver, before: Graph, after: Graph
 ) -> Visualization:
-    """The visualization of a run of `pipeline` with its observer; `before` is loaded anew, `after` is the result.
+    """Visualize a run of `pipeline` with its observer; `before` is loaded again, `after` is the result.
 
     An op of the original is gone if no op has its name any more, or only one that a rewrite made.
     """
@@ -116,7 +121,7 @@ def _ops(views: Iterable[GraphView]) -> Iterator[NodeView]:
 
 
 def _rewrites(pipeline: Pass, changes: Sequence[Change], observer: SnapshotObserver) -> list[Rewrite]:
-    """The changes with the equations and contracts of their rules; of a pass without rules, its summary."""
+    """The changes with the equations and contracts of their rules; for a pass without rules, its summary."""
     described = {(p.name, p.name): (pass_doc(p).partition("\n")[0], "") for p in leaves(pipeline)}
     for p in leaves(pipeline):
         described |= {(p.name, r.name): (r.equation, str(r.contract)) for r in rules_in(p) if isinstance(r, Rule)}
@@ -129,7 +134,7 @@ def _rewrites(pipeline: Pass, changes: Sequence[Change], observer: SnapshotObser
 
 
 def _ordinals_by_label(labelled: Iterable[tuple[int, Iterable[str]]]) -> Mapping[str, tuple[int, ...]]:
-    """The changes by the labels of ops, in order."""
+    """The ordinals of changes by the labels of ops, in order."""
     found: dict[str, dict[int, None]] = {}
     for ordinal, labels in labelled:
         for label in labels:
@@ -138,7 +143,7 @@ def _ordinals_by_label(labelled: Iterable[tuple[int, Iterable[str]]]) -> Mapping
 
 
 def graph_views(graph: Graph) -> list[GraphView]:
-    """The main graph, then every body, outermost first, up to MAX_OPS ops in all."""
+    """The main graph, then every body, outermost first, up to MAX_OPS ops in total."""
     graphs = list(graph.with_subgraphs())
     indices = {g: i for i, g in enumerate(graphs)}
     views: list[GraphView] = []
@@ -178,7 +183,7 @@ class _GraphViewBuilder:
         return len(self.nodes) - 1
 
     def _add_value(self, kind: str, v: Value) -> None:
-        """Add a value that no op of the graph makes."""
+        """Add a value that no op of the graph produces."""
         box = source_box(v)
         self.producers[v] = self._add(kind, v.name, box.lines, (box.tooltip,))
 
@@ -191,7 +196,7 @@ class _GraphViewBuilder:
         self.producers.update(dict.fromkeys(op.outputs, index))
 
     def _link_inputs(self, op: Op, index: int) -> None:
-        """Link an op with its inputs, but not with initializers, which its box shows; add those from outside."""
+        """Link an op with its inputs, except initializers, which its box shows; add inputs from outside."""
         for v in dict.fromkeys(v for v in (*op.inputs, *op.captures) if v is not None):
             if v not in self.producers:
                 if v.tensor is not None:
@@ -212,7 +217,7 @@ class _GraphViewBuilder:
 
 
 def _title(op: Op) -> tuple[str, ...]:
-    """The type, the weights inside, and the attributes; of a Constant its elements."""
+    """The type, the weights shown inside, and the attributes; for a Constant, its elements."""
     if op.type == "Constant" and op.outputs and op.outputs[0].tensor is not None:
         return (cut_end(tensor_text(op.outputs[0].tensor)),)
     weights = limit_lines([cut_end(text) for text in _weight_texts(op)])
@@ -220,7 +225,7 @@ def _title(op: Op) -> tuple[str, ...]:
 
 
 def _weight_texts(op: Op) -> Iterator[str]:
-    """The constants that an op reads and that no op beside it makes, such as `W 64x3x7x7`; very small ones in full."""
+    """Yield the constants that an op reads and no op in the graph produces, such as `W 64x3x7x7`; tiny ones in full."""
     formal = op.schema.inputs if op.schema is not None else ()
     is_variadic = len(op.inputs) > len(formal)
     for i, v in enumerate(op.inputs):
@@ -233,7 +238,7 @@ def _weight_texts(op: Op) -> Iterator[str]:
 
 
 def _details(op: Op) -> tuple[str, ...]:
-    """Name, attributes, inputs and outputs, a line each."""
+    """The name, attributes, inputs and outputs, one per line."""
     lines = [op.label, *(f"{name}: {attribute_text(value)}" for name, value in op.attrs.items())]
     lines += [f"reads {_typed_name(v)}" for v in op.inputs if v is not None]
     lines += [f"reads {_typed_name(v)}, inside" for v in op.captures]

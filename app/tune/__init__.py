@@ -1,1 +1,1 @@
-"""`passes tune`: search for the fastest right way to run a model on this machine."""
+"""`passes tune`: search for the fastest settings that give correct results on this machine."""

@@ -1,4 +1,4 @@
-"""`advise`: what the techniques of a checklist give for a model on this machine, and what to type."""
+"""`advise`: what common techniques gain for a model on this machine, and the commands for them."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ PIPELINE_TECHNIQUES = {"basic": "graph optimization", "ort": "graph optimization
 
 
 class Advice(Struct, frozen=True):
-    """A technique: its time divided by the time of the original, the size of its file, the outcome, and what to type.
+    """A technique: its time divided by that of the original, the size of its file, the outcome, and the command.
 
-    `bytes` is 0 where the file stays. `reason` says why it was not tried, or does not work.
+    `bytes` is 0 if the file stays the same. `reason` says why it was not tried or does not work.
     """
 
     technique: str
@@ -84,11 +84,11 @@ def advise_on(model: ModelLike, options: AdviseOptions) -> AdviceReport:
     """Measure how much the usual techniques speed up a model on this machine.
 
     For `time` seconds, `tune` measures graph optimization, engines and precisions, schemes of `quantize` within the
-    `budget`, with `data` or `labelled` rows the static one too, and session settings. Other techniques are listed with
-    what they need. Each has the command that applies it. Only `json` and `html` are written.
+    `budget` (with `data` or `labelled` rows also the static scheme), and session settings. Other techniques are listed
+    with their requirements, and each with the command that applies it. Only `json` and `html` are written.
 
-    Raises ModelError for an unusable model or input, UsageError for unusable options, UnverifiableError if the original
-    fails on all inputs.
+    Raises ModelError for an unusable model or input, UsageError for unusable options, and UnverifiableError if the
+    original fails on all inputs.
 
     Examples:
         >>> report = advise("model.onnx", time=5, threads=1, dim={"N": [1]})
@@ -124,7 +124,7 @@ advise = with_keywords(AdviseOptions, "advise")(advise_on)
 
 
 def _raced(tuned: TuneReport, arguments: str, scheme: str, data: str, budget: str) -> Iterator[Advice]:
-    """The techniques of a search, each with the last race in which it was; models that it did not come to, too."""
+    """Yield the techniques of a search, each with its last race, including models that it did not reach."""
     known = {t.choice for t in tuned.trials}
     models = pipeline_choices(DEFAULT_PIPELINES, scheme.split(","))
     for trial in (*tuned.trials, *(RaceTrial("", str(c), LIMITED) for c in models if str(c) not in known)):
@@ -146,20 +146,20 @@ def _raced(tuned: TuneReport, arguments: str, scheme: str, data: str, budget: st
 
 
 def measured_advice(trial: RaceTrial, technique: str, command: str) -> Advice:
-    """The advice that follows from the last race of a choice, or from why there was none."""
+    """The advice that follows from the last race of a choice, or the reason why there was none."""
     raced = trial.raced
     if raced is None or raced.time is None or not trial.to_original:
         is_late = trial.outcome == LIMITED
         reason = "the time limit was reached" if is_late else trial.outcome.removeprefix("invalid: ")
         return Advice(technique, NOT_TRIED if is_late else IMPOSSIBLE, reason=reason, command=command)
-    time, factor = raced.time, trial.to_original / raced.time.ratio  # of a chain of races, from the original on
+    time, factor = raced.time, trial.to_original / raced.time.ratio  # the original is the first in a chain of races
     time = replace(time, ratio=time.ratio * factor, low=time.low * factor, high=time.high * factor)
     outcome = GAIN if time.high < 1 else SLOWER if time.low > 1 else INCONCLUSIVE if time.inconclusive else NO_GAIN
     return Advice(technique, outcome, time, raced.bytes, command=command)
 
 
 def _not_tried(source: ModelSource, *, has_data: bool) -> Iterator[Advice]:
-    """The techniques that need something that is not there."""
+    """Yield the techniques whose requirements are missing."""
     name = shlex.quote(source.label)
     if not has_data:
         reason = "int8 activations need about a hundred typical inputs"
@@ -175,7 +175,7 @@ def _not_tried(source: ModelSource, *, has_data: bool) -> Iterator[Advice]:
         reason = "the installed onnxruntime has kernels only for the CPU"
         yield Advice("accelerators", NOT_TRIED, reason=reason, command="pip install onnxruntime-gpu")
     if batch_symbol(input_specs(source.load())) is None:
-        reason = "the batch size is fixed; requests in a batch take less time each"
+        reason = "the batch size is fixed; batching makes each request faster"
         command = f"passes run {name} -o any.onnx --batch batch"
         yield Advice("batches", NOT_TRIED, reason=reason, command=command)
     reason = "pays off on targets with float16 arithmetic; halves the file"
@@ -185,13 +185,13 @@ def _not_tried(source: ModelSource, *, has_data: bool) -> Iterator[Advice]:
 
 
 def describe(report: AdviceReport) -> Document:
-    """The techniques that pay, the table of all, and the commands to type."""
+    """Describe the techniques that pay off, the table of all, and the commands."""
     tuned, size = report.tuned, report.tuned.original.bytes
     verdict = "no technique was significantly faster than onnxruntime's defaults"
     if not any(a.time is not None for a in report.advice):
         verdict = "no technique was measured within the time limit: give --time"
     if tuned.ratio is not None:
-        verdict = f"{ratio_with_bounds(tuned.ratio)} of the time with all of them, verified: {', '.join(tuned.words)}"
+        verdict = f"{ratio_with_bounds(tuned.ratio)} of the time with all of them (verified): {', '.join(tuned.words)}"
     rows = [
         TableRow(
             (

@@ -1,4 +1,4 @@
-"""Decisions of a search: the choices for models and for sessions, and the configurations that they make."""
+"""Decisions of a search: the choices for models and sessions, and the configurations that they make."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ..measure.execution_provider import ExecutionProvider, available_providers
 from ..measure.tuned_settings import DEFAULT_SESSION, ORIGINAL, SWITCHES, Configuration, Recipe
 
 OPSETS_WITH_FUSIONS = (13, 17, 20, 23)
-"""Opsets that brought operators or forms for which rules and onnxruntime's optimizers differ."""
+"""Opsets with new operators or forms for which rules and onnxruntime's optimizers differ."""
 BLOCK_BASES = (2, 4, 8)
-WITHOUT_KERNELS = frozenset({"AzureExecutionProvider"})  # that calls services
+WITHOUT_KERNELS = frozenset({"AzureExecutionProvider"})  # it calls services
 PROVIDER_OPTIONS: Mapping[str, Sequence[Mapping[str, str]]] = MappingProxyType({
     "CUDAExecutionProvider": ({"cudnn_conv_algo_search": "HEURISTIC"}, {"cudnn_conv_use_max_workspace": "0"},
                               {"enable_cuda_graph": "1"}, {"arena_extend_strategy": "kSameAsRequested"}),
@@ -29,7 +29,7 @@ PROVIDER_OPTIONS: Mapping[str, Sequence[Mapping[str, str]]] = MappingProxyType({
     "OpenVINOExecutionProvider": ({"device_type": "CPU"}, {"device_type": "CPU", "num_streams": "2"}),
     "XnnpackExecutionProvider": ({"intra_op_num_threads": "1"}, {"intra_op_num_threads": "2"}),
 })  # fmt: skip
-"""Options of execution providers that keep the precision, beside the defaults."""
+"""Options of execution providers that keep the precision, in addition to the defaults."""
 OF_ENGINES = ("engine", "precision", "provider_options", "intra_op_threads", "streams")
 """The settings that other engines than onnxruntime have, too."""
 ENGINE, PIPELINE = "engine", "pipeline"  # the decisions
@@ -37,7 +37,7 @@ BROWSERS = frozenset({"web", "webgpu"})  # engines in which no program of this m
 
 
 class Choice(Struct, frozen=True):
-    """One way to decide something: fields of the recipe, the session or the configuration that it sets.
+    """One option of a decision: the fields of the recipe, session or configuration that it sets.
 
     `skip` and `enable` are added to the names of other choices.
     """
@@ -55,11 +55,11 @@ class Choice(Struct, frozen=True):
 
     @property
     def is_of_model(self) -> bool:
-        """Whether it decides about the model, and not about its session."""
+        """Whether it decides about the model rather than its session."""
         return bool(self.recipe or self.skip or self.enable)
 
     def applied(self, to: Configuration) -> Configuration:
-        """A configuration with this choice."""
+        """A configuration with this choice applied."""
         recipe = replace(
             to.recipe,
             **self.recipe,
@@ -74,11 +74,11 @@ class Choice(Struct, frozen=True):
 
 
 def configured(choices: Iterable[Choice], start: Configuration) -> Configuration:
-    """The configuration of several choices, in order.
+    """Apply several choices in order.
 
-    Passes are chosen for a pipeline alone, and no setting that changes values for a scheme, whose loss was measured
-    without it. Settings that an engine, or the threads of a session, do not have are taken from `start`. In an engine
-    with a pipeline of its own that is the pipeline.
+    Passes are chosen only for a pipeline. Schemes do not combine with settings that change values, because their loss
+    was measured without these. Settings that an engine or the session's threads do not have are taken from `start`. An
+    engine with a pipeline of its own uses that.
     """
     found = start
     for choice in sorted(choices, key=lambda c: c.decision == ENGINE):  # its options are not those of a provider
@@ -103,12 +103,12 @@ def configured(choices: Iterable[Choice], start: Configuration) -> Configuration
 
 
 def engine_pipeline(session: SessionConfig) -> str:
-    """The pipeline of the target that another engine than onnxruntime has; "" without one."""
+    """The pipeline of the target that belongs to an engine other than onnxruntime; "" if there is none."""
     return session.engine if not session.is_onnxruntime and session.engine in TARGET_NAMES else ""
 
 
 def with_engine_pipeline(choices: Mapping[str, Choice]) -> dict[str, Choice]:
-    """The choices, with the pipeline that an engine chosen among them has in place of another one."""
+    """The choices, with the pipeline replaced by that of the chosen engine, if it has one."""
     found = dict(choices)
     own = engine_pipeline(configured(found.values(), Configuration()).session)
     if own and (pipeline := found.get(PIPELINE)) is not None and pipeline.recipe.get("pipeline"):
@@ -121,13 +121,13 @@ def _united(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
 
 
 def pipeline_choices(pipelines: Sequence[str], schemes: Sequence[str]) -> list[Choice]:
-    """Pipelines, and schemes of `passes quantize`."""
+    """Choices of pipelines, and of schemes of `passes quantize`."""
     made = [Choice(PIPELINE, name, {"pipeline": name, "scheme": ""}) for name in pipelines]
     return [*made, *(Choice(PIPELINE, f"quantize {name}", {"scheme": name}) for name in schemes)]
 
 
 def engine_choices(engines: Iterable[EngineChoice], now: SessionConfig) -> list[Choice]:
-    """Engines and precisions, except what the session has so far; with their models where they need quantized ones."""
+    """Engines and precisions other than the session's, with quantized models if they need them."""
     made: list[Choice] = []
     for e in engines:
         session: dict[str, Any] = {"engine": e.name, "precision": e.precision}
@@ -144,20 +144,20 @@ def needs_quantized_weights(engine: EngineChoice) -> bool:
 
 
 def engine_session_choices(cores: int, *, is_concurrent: bool) -> list[Choice]:
-    """Settings of other engines than onnxruntime."""
+    """Settings of engines other than onnxruntime."""
     choices = [_intra_op_threads(n) for n in _counts(cores)]
     streams = [n for n in _counts(cores) if n > 1] if is_concurrent else []
     return [*choices, *(Choice("callers", f"{n} with streams", session={"streams": n}, callers=n) for n in streams)]
 
 
 def opset_choices(own: int, made: int, highest: int) -> list[Choice]:
-    """Opsets from the original's on, except the opset of the model so far, `made`."""
+    """Opsets from the original's upwards, except the current opset `made`."""
     wanted = sorted({own, highest, *(n for n in OPSETS_WITH_FUSIONS if own < n < highest)})
     return [Choice("opset", str(n), {"opset": n}) for n in wanted if n != made and n >= own]
 
 
 def rule_choices(report: Report) -> list[Choice]:
-    """Groups of rules that trade: off, those that changed something in a run, and on, those that it did not have."""
+    """Groups of rules with trade-offs: off, if they changed something in a run; on, if the run did not have them."""
     changed = {p.name for p in report.passes if p.changes}
     off = [(name, tuple(p for p in passes if p in changed)) for name, passes in TRADING.items()]
     on = [Choice(f"rules: {name}", "on", enable=passes) for name, passes in OPTIONAL.items()]
@@ -165,7 +165,7 @@ def rule_choices(report: Report) -> list[Choice]:
 
 
 def optimizer_choices(names: Collection[str]) -> list[Choice]:
-    """Optimizers of onnxruntime that are left out."""
+    """Optimizers of onnxruntime to disable."""
     return [Choice(f"optimizer {name}", "off", session={"disabled_optimizers": (name,)}) for name in names]
 
 
@@ -234,8 +234,8 @@ def installed_providers() -> list[ExecutionProvider]:
 def engines_to_try(named: Sequence[str] | None, *, is_lossy: bool) -> list[EngineChoice]:
     """onnxruntime, and the engines of these texts, or all that are installed but browsers.
 
-    An engine without a precision stands for f32, and with `is_lossy` for all that it has. Raises UsageError for one
-    that is not installed, and for a lossy precision without `is_lossy`.
+    An engine without a precision stands for f32, and with `is_lossy` for all its precisions. Raises UsageError for an
+    engine that is not installed, and for a lossy precision without `is_lossy`.
     """
     found = [EngineChoice()]
     for text in [name for name in engine_names() if name not in BROWSERS] if named is None else named:
@@ -249,7 +249,7 @@ def engines_to_try(named: Sequence[str] | None, *, is_lossy: bool) -> list[Engin
         own = [chosen.precision] if form is not None and form["precision"] else find_engine(chosen.name).precisions
         precisions = [p for p in own if is_lossy or p == SINGLE]
         if not precisions:
-            raise UsageError(f"--engine {text}: {chosen.precision} is lossy: give the loss that is allowed as --budget")
+            raise UsageError(f"--engine {text}: {chosen.precision} is lossy: set the allowed loss with --budget")
         found += [EngineChoice(chosen.name, p, chosen.options) for p in precisions]
     return list(dict.fromkeys(found))
 

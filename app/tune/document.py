@@ -33,12 +33,12 @@ LEGEND = {"ours": "result", "baseline": "original", "step": "taken on the way", 
 
 
 def describe(report: TuneReport, output: Path | None = None) -> Document:
-    """The gain of each decision, the comparison with the original, the choices, and the files."""
+    """Describe the gain of each decision, the comparison with the original, the choices, and the files."""
     verdict, *others = summary_lines(report)
     files = ", ".join(report.written_to)
     end = f"written to {files}" if output is not None else "not written: give -o FILE to keep it"
-    race = "The final race, in fresh processes side by side: the original in a session with the defaults of onnxruntime"
-    conditions = f"{race}, and the result in its own, on inputs of {'; '.join(report.sizes)}."
+    race = "The final race, in fresh processes side by side: the original with the defaults of onnxruntime"
+    conditions = f"{race}, and the result with its settings, on inputs of {'; '.join(report.sizes)}."
     decisions = [Charts([*ablation_charts(report)]), decision_table(report)]
     choices = [Charts([*front_charts(report)], LEGEND), choice_table(report)]
     return Document(
@@ -65,7 +65,7 @@ def describe(report: TuneReport, output: Path | None = None) -> Document:
 
 
 def tune_tiles(report: TuneReport) -> Iterator[Tile]:
-    """The figure of the objective, memory, file, and the number of choices."""
+    """Yield the figure of the objective, memory, file size, and the number of choices."""
     a, b = report.original, report.result
     if report.ratio is None:
         yield Tile("result", "the original", note="nothing was significantly better")
@@ -81,19 +81,19 @@ def tune_tiles(report: TuneReport) -> Iterator[Tile]:
 
 
 def ablation_charts(report: TuneReport) -> Iterator[Chart]:
-    """The gain of each decision that was kept."""
+    """Yield the gain of each decision that was kept."""
     kept = [(d, d.brought) for d in report.decisions if d.is_kept and d.brought is not None]
     if kept:
         title = "Gain of each decision"
         bars = [Bar(f"{d.decision}: {d.label}", r.ratio, f"{r.ratio:.2f}", r.low, r.high, "ours") for d, r in kept]
         note = (
-            f"{report.objective.figure} with it, divided by that without it, all others being the same; less is better"
+            f"{report.objective.figure} with it, divided by the value without it and otherwise the same; less is better"
         )
         yield BarChart(title, note, bars, "{:.2f}".format)
 
 
 def front_charts(report: TuneReport) -> Iterator[Chart]:
-    """Peak memory and bytes against the time of all that was raced; only figures that differ."""
+    """Yield peak memory and bytes against the time of everything that was raced, if they vary."""
     figures: tuple[tuple[str, Callable[[RaceEntry], int]], ...] = (
         ("Peak memory", lambda r: r.peak),
         ("Bytes on disk", lambda r: r.bytes),
@@ -110,20 +110,20 @@ def front_charts(report: TuneReport) -> Iterator[Chart]:
         curves = [Curve(others, "plain"), Curve(steps, "step"), Curve(original, "baseline"), Curve(ours, "ours")]
         if len({y for c in curves for _, y in c.points}) < 2 or not placed:
             continue
-        note = "estimated from a chain of races; down and left is better; the line joins those that no other beats"
+        note = "estimated from a chain of races; the lower left is best; the line joins those that no other beats"
         axes = "time relative to the original", title.lower()
         texts = "{:.2f}".format, size_text
         yield front_chart(f"{title} against time", note, curves, axes, texts, is_less_better=True)
 
 
 def decision_table(report: TuneReport) -> Table:
-    """The choices of the search, the figure with each divided by that without it, and whether it was taken back."""
+    """The choices of the search, the figure with each divided by that without it, and whether it was reverted."""
     rows = [
         (
             d.decision,
             d.label,
             "not measured" if d.brought is None else ratio_with_bounds(d.brought),
-            "" if d.is_kept else "taken back",
+            "" if d.is_kept else "reverted",
         )
         for d in report.decisions
     ]
@@ -139,7 +139,7 @@ def comparison_table(report: TuneReport) -> Table:
 
 
 def comparison_rows(report: TuneReport) -> Iterator[tuple[str, str, str, str]]:
-    """A name, the original, the result, and the change from one to the other, of times with its interval."""
+    """Yield a name, the original, the result, and the change between them, for times with its interval."""
     a, b = report.original, report.result
     sizes = [size for size in report.sizes if size in a.seconds.keys() & b.seconds.keys()]
     figures = [("p50", a.seconds, b.seconds, b.time)]
@@ -157,7 +157,7 @@ def comparison_rows(report: TuneReport) -> Iterator[tuple[str, str, str, str]]:
 
 
 def choice_table(report: TuneReport) -> Table:
-    """All choices of the search, with the figure of each divided by the figure of the result before it."""
+    """All choices of the search, with the figure of each divided by that of the previous result."""
     rows = list[TableRow]()
     for t in report.trials:
         raced = t.raced
@@ -174,7 +174,7 @@ def summary_lines(report: TuneReport) -> list[str]:
     if report.ratio is None:
         none = f"of {tried}, none was significantly better"
         why = "the search ended before a choice was raced" if report.is_undecided else none
-        return [f"the original with the defaults of onnxruntime is kept: {why}"]
+        return [f"the original and the defaults of onnxruntime are kept: {why}"]
     how = ", ".join(report.words)
     lines = [f"{ratio_with_bounds(report.ratio)} of the original's {report.objective.figure}: {how}; {tried} raced"]
     return [*lines, *([verdict_line(report.verdict)] if report.verdict is not None else [])]

@@ -1,4 +1,4 @@
-"""Losses of configurations whose results differ on purpose: other precisions, and quantized models in other engines."""
+"""Losses of configurations that intentionally differ: other precisions, and quantized models in other engines."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ..quantize.samples import Criteria
 
 
 def has_loss(configuration: Configuration) -> bool:
-    """Whether the results of a configuration differ from the original's beyond rounding, on purpose."""
+    """Whether the results of a configuration intentionally differ from the original's beyond rounding."""
     return configuration.session.is_lossy or bool(configuration.recipe.scheme)
 
 
 def has_own_loss(configuration: Configuration) -> bool:
-    """Whether that loss is of its session too: `quantize` measures its models in onnxruntime."""
+    """Whether the session adds to that loss; `quantize` measures its models in onnxruntime."""
     return has_loss(configuration) and not configuration.session.is_onnxruntime
 
 
 @dataclass
 class LossLimit:
-    """A `budget` for the loss of configurations, by the criteria of `quantize`, which are made when they are needed."""
+    """A `budget` for the loss of configurations, by the criteria of `quantize`, which are computed when needed."""
 
     make_criteria: Callable[[], Criteria]
     budget: str = ""
@@ -38,10 +38,10 @@ class LossLimit:
         return self.make_criteria()
 
     def require_within(self, model: Path, digest: str, session: SessionConfig) -> None:
-        """Raise PassesError for a model and a session over the budget on the samples of the search."""
+        """Raise PassesError if a model in a session is over the budget on the search samples."""
         computed = SessionConfig(
             engine=session.engine, precision=session.precision, provider_options=session.provider_options
-        )  # threads and streams do not change results beyond rounding
+        )  # threads and streams change results only by rounding
         criterion, key = self._criteria.searched, (digest, computed)
         if key not in self._scores:
             self._scores[key] = criterion.score(model, computed)
@@ -52,15 +52,15 @@ class LossLimit:
             raise PassesError(f"over the budget in {session.engine_name}: {_figure_text(criterion, score)}")
 
     def unseen_loss(self, model: Path, session: SessionConfig) -> str:
-        """The loss on samples that the search did not see, in words. Raises VerificationError over the budget."""
+        """The loss on unseen samples, in words. Raises VerificationError if it is over the budget."""
         score, excess = self._criteria.excess(model, session)
         if excess:
             raise VerificationError(f"over the budget in {session.engine_name} {excess}")
-        return f"{_figure_text(self._criteria.reported, score)}, on inputs that its search did not see"
+        return f"{_figure_text(self._criteria.reported, score)}, on inputs that the search did not see"
 
 
 def _figure_text(criterion: Criterion, score: Score) -> str:
-    """The figure of a score, beside the original's, and the noise where the figure is another one."""
+    """The figure of a score, compared with the original's, and the noise if the figure is another one."""
     before = score_text(criterion.name, Score(criterion.reference, 0.0))
     against = f", the original's {before}" if before else ""
     has_noise = score.snr is not None and not criterion.name.startswith("SNR")

@@ -1,4 +1,4 @@
-"""Objectives of a search, as ratios of a figure of two measured models of which less is better."""
+"""Objectives of a search: ratios of a figure of two measured models; less is better."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Goal = Literal["latency", "throughput", "memory", "size"]
 Quantile = Literal["p50", "p99"]
 GOALS: tuple[Goal, ...] = get_args(Goal)
 QUANTILES: tuple[Quantile, ...] = get_args(Quantile)
-LEAST_SETS = 3  # of processes for an interval that a decision rests on
-LOUD = 1.1  # times itself, from which a machine counts as busy
+LEAST_SETS = 3  # of processes, for an interval on which a decision is based
+LOUD = 1.1  # ratio of a model to itself, from which a machine counts as busy
 
 
 class Objective(Struct, frozen=True):
-    """A figure to make small: time of a call, time for a sample, peak memory, or bytes of the file."""
+    """A figure to minimize: the time of a call, the time for a sample, peak memory, or bytes of the file."""
 
     goal: Goal = "latency"
     quantile: Quantile = "p50"
 
     @classmethod
     def of(cls, goal: str, quantile: str) -> Objective:
-        """The objective of these names. Raises UsageError."""
+        """The objective with these names. Raises UsageError."""
         found = [cls(g, q) for g in GOALS for q in QUANTILES if (g, q) == (goal, quantile)]
         for option, value, known in (("--goal", goal, GOALS), ("--quantile", quantile, QUANTILES)):
             if value not in known:
@@ -44,15 +44,15 @@ class Objective(Struct, frozen=True):
 
     @property
     def is_time(self) -> bool:
-        """Whether it is a time, of which others take none."""
+        """Whether the figure is a time, which no other race needs to measure."""
         return self.goal in {"latency", "throughput"}
 
     def time_ratio(self, a: ModelMetrics, b: ModelMetrics) -> RatioInterval | None:
-        """The time of `a` divided by the time of `b`, over all sizes; None where they were not measured together."""
+        """The time of `a` divided by that of `b`, over all sizes; None if they were not measured together."""
         return combined_ratio(a, b, tail=self.quantile == "p99")
 
     def ratio(self, a: tuple[ModelMetrics, int], b: tuple[ModelMetrics, int]) -> RatioInterval | None:
-        """The figure of `a` divided by the figure of `b`, each with its bytes; None as above."""
+        """The figure of `a` divided by that of `b`, each with its bytes; None if not measured."""
         if self.goal == "size":
             share = a[1] / b[1]
             return RatioInterval(share, share, share)
@@ -60,14 +60,14 @@ class Objective(Struct, frozen=True):
 
 
 def inverse(ratio: RatioInterval) -> RatioInterval:
-    """The ratio the other way round."""
+    """The inverse ratio."""
     return RatioInterval(1 / ratio.ratio, 1 / ratio.high, 1 / ratio.low, ratio.inconclusive)
 
 
 def noise(control: RatioInterval | None, sets: int) -> float:
-    """The factor by which a model differs from itself, to the far end of the interval; 1 where that is no difference.
+    """The factor by which a model differs from itself, up to the far end of the interval; 1 if there is no difference.
 
-    A wide interval that contains 1 counts too. With fewer sets than LEAST_SETS it says nothing.
+    A wide interval that contains 1 also counts. With fewer sets than LEAST_SETS, the noise is unknown.
     """
     if control is None or sets < LEAST_SETS:
         return 1.0
@@ -76,7 +76,7 @@ def noise(control: RatioInterval | None, sets: int) -> float:
 
 
 def widened(ratio: RatioInterval, factor: float) -> RatioInterval:
-    """The interval, longer by a factor at both ends; one without noise is exact and stays."""
+    """The interval widened by a factor at both ends; an exact ratio is unchanged."""
     if ratio.low == ratio.high:
         return ratio
     return replace(ratio, low=ratio.low / factor, high=ratio.high * factor)

@@ -1,6 +1,7 @@
-"""Outcome of a search: the best finalist that is right and, raced once more, surely better than the original.
+"""Outcome of a search: the best finalist that is correct and, in another race, significantly better than the original.
 
-Finalists are the results of the search, and each pipeline in the usual session, in one thread and in that found.
+Finalists are the results of the search, and each pipeline in the usual session, with one thread, and in the best
+session.
 """
 
 from __future__ import annotations
@@ -40,18 +41,19 @@ from .search import CHECKING_SHARE, LIMITED, Choices, DecisionResult, TuningSear
 from .tune_options import TuneOptions
 from .tuned_models import TunedModels
 
-TIED = 1.005  # the ratio of figures up to which the earlier finalist is taken: the last race resolves no less
-CLOSE = 1.02  # the ratio to the best up to which a finalist is in the last race, too
-MOST_LATE, MOST_CLOSE = 3, 3  # earlier results of the search, and finalists beside the original in the last race
+TIED = 1.005  # ratio of figures up to which the earlier finalist is preferred; the last race has no finer resolution
+CLOSE = 1.02  # ratio to the best up to which a finalist is also in the last race
+MOST_LATE, MOST_CLOSE = 3, 3  # earlier results of the search, and finalists besides the original in the last race
 AS_IN_RUNS = ComparisonOptions(avoids_empty=True)
 
 
 def finalists(search: TuningSearch, pipelines: Iterable[str], schemes: Sequence[str] = ()) -> list[Choices]:
-    """Choices in the order of preference, the original first, of which no two run the same.
+    """The finalists in order of preference, starting with the original, without duplicates.
 
-    A pipeline may gain more in the session that was found for another one, and the best session may depend on chance:
-    so each is raced with each, a quantized model too. One thread, which decides most, may be better only with a
-    pipeline that was found later, and an engine in float32 where its other precision loses too much in the end.
+    A pipeline may gain more in the session that was chosen for another one, and the choice of the session may depend on
+    chance; each is therefore raced with each, including quantized models. One thread, the most important choice, may be
+    better only with a pipeline chosen later; an engine in float32 is needed if its other precision finally loses too
+    much.
     """
     session = without_denormals({d: c for d, c in search.chosen.items() if not c.is_of_model})
     sessions: list[Choices] = [{}, session]
@@ -78,12 +80,12 @@ def finalists(search: TuningSearch, pipelines: Iterable[str], schemes: Sequence[
 
 
 def without_denormals(choices: Choices) -> Choices:
-    """The choices without those that take denormals for zero, which changes values."""
+    """The choices without flushing denormals to zero, which changes values."""
     return {decision: c for decision, c in choices.items() if "denormals_as_zero" not in c.session}
 
 
 class LastRace(Struct, frozen=True):
-    """The finalists of the last race, the original first, with their figures, and the index of the `best`."""
+    """The finalists of the last race, starting with the original, with their figures, and the index of the `best`."""
 
     field: Sequence[Choices]
     raced: Sequence[RaceEntry]
@@ -91,11 +93,11 @@ class LastRace(Struct, frozen=True):
 
 
 def race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
-    """Race the finalists, then those which are close to the best once more, in fresh processes.
+    """Race the finalists, then those close to the best again, in fresh processes.
 
-    The best one is surely better than the original; of those with as good a figure, as far as the race can say, it is
-    one that is much smaller, or the first. Those that earlier races saw far behind are raced only if no other one is
-    better. Races are as long as there is time for.
+    The best one is significantly better than the original; among those that cannot be distinguished from it, a much
+    smaller one or else the first is chosen. Finalists that were far behind in earlier races are raced only if no other
+    one is better. Races use the available time.
     """
     near = search.without_far_ones(field)
     last = _race_finalists(search, near)
@@ -107,7 +109,7 @@ def race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
 
 
 def _race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
-    """Race all of these finalists, and the closest ones once more; only those best known where there is no time."""
+    """Race all these finalists, then the closest again; if time is short, only the most promising."""
     count = 1 + MOST_CLOSE
     if len(field) > count and search.may_end(len(field), RUNGS[0], count):
         first = search.race([search.configuration(c) for c in field], RUNGS[0])
@@ -131,18 +133,18 @@ def _race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
 
 
 def _is_surely_worse(a: RaceEntry, b: RaceEntry) -> bool:
-    """Whether the intervals of two entries do not overlap, and `a` is the worse one."""
+    """Whether `a` is worse than `b`, and their intervals do not overlap."""
     return a.ratio is None or b.ratio is None or a.ratio.low > b.ratio.high
 
 
 def _is_behind(raced: RaceEntry, first: RaceResult) -> bool:
-    """Whether a finalist does not run, or is surely worse than another one."""
+    """Whether a finalist does not run, or is significantly worse than another one."""
     least = min((r.ratio.high for r in first.raced if r.ratio is not None), default=inf)
     return raced.ratio is None or raced.ratio.low > least
 
 
 def _closest(raced: Sequence[RaceEntry]) -> list[int]:
-    """The first one, and the best of the others with those next to it, in order; of equal ones the first."""
+    """The first finalist, and the best others with those close to them, in order; of equal ones the first."""
     least = min(map(_figure, raced[1:]))
     near = [n for n in range(1, len(raced)) if _figure(raced[n]) <= CLOSE * least]
     order = sorted(near, key=lambda n: max(_figure(raced[n]), TIED * least))
@@ -155,7 +157,7 @@ def _figure(raced: RaceEntry) -> float:
 
 @dataclass
 class Checks:
-    """Checks of results: verified as results of `optimize`, and once more in the session of the result."""
+    """Verification of results: like those of `optimize`, and again in the session of the result."""
 
     source: ModelSource
     spec: VerificationSpec
@@ -167,10 +169,10 @@ class Checks:
     _verified: dict[Recipe, Report] = field(default_factory=dict[Recipe, Report], init=False)
 
     def verdict(self, models: TunedModels, configuration: Configuration, start: SessionConfig) -> Verdict | None:
-        """The verdict about a model in its session; None for a quantized one or another precision, which are measured.
+        """Verify a model in its session; None for a quantized model or another precision, whose loss is measured.
 
-        Where onnxruntime is wrong about the original with its defaults as well, it is the verdict of the model without
-        optimizations. Raises VerificationError and UnverifiableError.
+        If onnxruntime with its defaults also computes the original incorrectly, this is the verdict on the unoptimized
+        model. Raises VerificationError and UnverifiableError.
         """
         recipe, session = configuration.recipe, configuration.session
         if not (recipe.is_original or recipe.scheme or recipe in self._verified):
@@ -186,7 +188,7 @@ class Checks:
             how = session.engine_name if session.is_lossy else f"quantized in {session.engine_name}"
             how = "quantized" if session.is_onnxruntime else how
             scheme = f"{made.scheme}, " if made.scheme else ""
-            self.notes.append(f"{how} within {self.options.budget}, and not verified as others are: {scheme}{loss}")
+            self.notes.append(f"{how} within {self.options.budget}; measured instead of verified: {scheme}{loss}")
             return None
         with (
             self.timer.phase(COMPARING),
@@ -212,9 +214,9 @@ class Checks:
 
 
 def _require_no_denormals(oracle: OracleProcess, path: Path, session: SessionConfig) -> None:
-    """Raise VerificationError if denormals as zero, where they are, make a difference beyond rounding.
+    """Raise VerificationError if flushing denormals to zero makes a difference beyond rounding.
 
-    The first session of a process decides about them for its main thread, so that a process of its own has to run it.
+    The first session of a process decides about this for its main thread, so a separate process is needed.
     """
     if not session.denormals_as_zero:
         return
@@ -227,7 +229,7 @@ def _require_no_denormals(oracle: OracleProcess, path: Path, session: SessionCon
 
 
 class Outcome(Struct, frozen=True):
-    """A configuration that was verified and raced, with the original beside it."""
+    """A configuration that was verified and raced against the original."""
 
     configuration: Configuration
     original: RaceEntry
@@ -237,9 +239,9 @@ class Outcome(Struct, frozen=True):
 
 
 def first_right(search: TuningSearch, checks: Checks, decisions: list[DecisionResult]) -> Outcome:
-    """The best finalist that is right and surely better than the original, which is the outcome if there is none.
+    """The best finalist that is correct and significantly better than the original, or else the original.
 
-    A race of all finalists says which come close to the best, and another one, of fresh processes, decides about these.
+    A race of all finalists selects those close to the best; another race in fresh processes decides between these.
     """
     models, contenders = search.race.models, finalists(search, checks.options.pipeline, checks.options.schemes)
     while True:
@@ -254,22 +256,22 @@ def first_right(search: TuningSearch, checks: Checks, decisions: list[DecisionRe
             with wanted_by(max(search.began + search.limits.seconds, least)):
                 verdict = checks.verdict(models, configuration, search.start.session) if last.best else None
         except (VerificationError, UnverifiableError) as e:
-            checks.notes.append(f"left out: {_words(configuration, search.start)}: {e}")
+            checks.notes.append(f"skipped: {_words(configuration, search.start)}: {e}")
             contenders = [c for c in contenders if not _is_computed_alike(search.configuration(c), configuration)]
             continue
         if reason := _reason_against_chosen(search, last):
-            checks.notes.append(f"left out: {_words(search.incumbent, search.start)}: {reason}")
+            checks.notes.append(f"skipped: {_words(search.incumbent, search.start)}: {reason}")
         return Outcome(configuration, original, result, _decided(decisions, choices), verdict)
 
 
 def _is_computed_alike(a: Configuration, b: Configuration) -> bool:
-    """Whether two configurations are the same, or have one model in one engine other than onnxruntime."""
+    """Whether two configurations are equal, or run one model in one engine other than onnxruntime."""
     alike = [(c.recipe, c.session.engine, c.session.precision, c.session.provider_options) for c in (a, b)]
     return a == b or (alike[0] == alike[1] and not a.session.is_onnxruntime)
 
 
 def _reason_against_chosen(search: TuningSearch, last: LastRace) -> str:
-    """The reason why the last race decided against the result of the search; "" if it did not."""
+    """Why the last race decided against the result of the search; "" if it did not."""
     chosen = next((n for n, choices in enumerate(last.field) if choices == search.chosen), last.best)
     if chosen in (0, last.best):
         return ""
@@ -280,7 +282,7 @@ def _reason_against_chosen(search: TuningSearch, last: LastRace) -> str:
 
 
 def _decided(decisions: Sequence[DecisionResult], choices: Choices) -> list[DecisionResult]:
-    """The decisions of the search, those that are not in the outcome taken back, and further ones of the outcome."""
+    """The decisions of the search, with those not in the outcome reverted, and further ones of the outcome."""
     known = {(d.decision, d.label) for d in decisions}
     kept = {(c.decision, c.label) for c in choices.values()}
     further = [DecisionResult(d, label, None, is_kept=True) for d, label in sorted(kept - known)]
@@ -288,7 +290,7 @@ def _decided(decisions: Sequence[DecisionResult], choices: Choices) -> list[Deci
 
 
 def _words(configuration: Configuration, start: Configuration) -> str:
-    """A configuration in words."""
+    """Describe a configuration."""
     return ", ".join(_difference(configuration, start)) or "the original"
 
 

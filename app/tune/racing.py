@@ -1,4 +1,4 @@
-"""Races of configurations on common workloads, in fresh processes, with one of them against itself."""
+"""Races of configurations on common workloads, in fresh processes, including one of them against itself."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAX_WORKLOADS = 16  # combinations of sizes
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Inputs of one size: `name`, as in `batch=8,seq=64`, and the number of samples in them."""
+    """Inputs of one size: `name`, such as `batch=8,seq=64`, and the number of samples."""
 
     name: str
     samples: int
@@ -49,7 +49,7 @@ class Workload:
 
 
 def _content(value: Any) -> Any:
-    """The elements of an input as data with a text."""
+    """The elements of an input as data that can be written as text."""
     if isinstance(value, list):
         return [_content(part) for part in cast("list[Any]", value)]
     array = np.asarray(value)
@@ -64,10 +64,10 @@ def make_workloads(
     shapes: Mapping[str, Sequence[int]],
     seed: int,
 ) -> tuple[list[Workload], list[str]]:
-    """The inputs at all combinations of `dims`, sizes by symbol, and notes about those that are missing.
+    """The inputs at all combinations of `dims`, sizes by symbol, with notes about missing ones.
 
-    Given inputs are tiled or cut for other batches; other sizes are theirs. Raises ModelError, UnverifiableError as
-    `make_feeds` does, UsageError for too many combinations and for other sizes of given inputs.
+    Given inputs are repeated or cut for other batch sizes; their other sizes are fixed. Raises ModelError, the
+    UnverifiableError of `make_feeds`, and UsageError for too many combinations or for other sizes of given inputs.
     """
     symbol = batch_symbol(with_given_shapes(shapes, input_specs(source.load())))
     batches = dims.get(symbol, ()) if symbol is not None else ()
@@ -92,31 +92,32 @@ def make_workloads(
 
 
 class Rung(Struct, frozen=True):
-    """The effort of a race: so many sets of processes, and a share of the seconds of calls for each model."""
+    """The effort of a race: the number of process sets, and a share of the seconds of calls per model."""
 
     sets: int
     share: float
 
 
 ALONE = Rung(1, 0.1)
-"""Of the original alone, which says how long a process takes."""
+"""For the original alone, to measure how long a process takes."""
 RUNGS = (Rung(2, 0.25), Rung(LEAST_SETS, 0.5), Rung(5, 1.0))
-"""Of successive halving: each has about half of the configurations of the one before."""
+"""For successive halving; each has about half of the previous configurations."""
 LAST = Rung(11, 2.0)
-"""Of the best finalists against the original."""
+"""For the best finalists against the original."""
 SHORTEST = Rung(LEAST_SETS, LAST.share * LEAST_SETS / LAST.sets)
-"""Of the last race where there is no time for more."""
+"""For the last race if there is no time for more."""
 
 
 def has_control(rung: Rung) -> bool:
-    """Whether the first model of a race runs against itself, too."""
+    """Whether the first model of a race also runs against itself."""
     return rung.sets >= LEAST_SETS
 
 
 class RaceEntry(Struct, frozen=True):
-    """A configuration in a race: its figure and its time, divided by the first one's, or the `failure`.
+    """A configuration in a race: its figure and time divided by those of the first one, or the `failure`.
 
-    `seconds` of a call, the median, by workload; `peak` memory and file in bytes; `threads` that compute an op.
+    `seconds` is the median time of a call by workload; `peak` memory and file size are in bytes; `threads` compute an
+    op.
     """
 
     failure: str = ""
@@ -130,9 +131,9 @@ class RaceEntry(Struct, frozen=True):
 
 
 class RaceResult(Struct, frozen=True):
-    """The configurations of a race in order, and the first one against itself, if the race has enough sets.
+    """The configurations of a race in order, and the first one against itself if there are enough sets.
 
-    `waited`: the largest share of the time that processes waited for a core. `process_seconds` is the time of one
+    `waited` is the largest share of the time that processes waited for a core. `process_seconds` is the time of one
     process.
     """
 
@@ -150,10 +151,10 @@ class RaceResult(Struct, frozen=True):
 
 @dataclass
 class Racing:
-    """Races on common workloads; `results` are the results of all races so far, `journal` keeps them.
+    """Races on common workloads; `results` are the results of all races so far, which `journal` keeps.
 
-    With a `limit`, configurations whose loss is over it are not raced. What a configuration measures alone is measured
-    once, before its first race.
+    With a `limit`, configurations whose loss exceeds it are not raced. Each configuration is measured alone once,
+    before its first race.
     """
 
     models: TunedModels
@@ -169,16 +170,16 @@ class Racing:
 
     @property
     def process_seconds(self) -> float:
-        """The time of one process of the last race, 0 before there was one."""
+        """The time of one process of the last race; 0 before the first race."""
         return self.results[-1].process_seconds if self.results else 0.0
 
     def expected_seconds(self, count: int, rung: Rung) -> float:
-        """The time of a race of so many configurations, as far as it is known; in a first round they run alone, too."""
+        """The expected time of a race of `count` configurations; in a first round, they also run alone."""
         alone = count if rung == RUNGS[0] else 0
         return self.process_seconds * ((count + has_control(rung)) * rung.sets + alone)
 
     def identity(self, configuration: Configuration) -> str:
-        """A digest of model and session. Raises PassesError if the model cannot be made, or loses too much."""
+        """A digest of model and session. Raises PassesError if the model cannot be made or loses too much accuracy."""
         made = self.model(configuration)
         return content_digest([made.digest, to_builtins(configuration.session), configuration.callers])
 
@@ -191,12 +192,12 @@ class Racing:
         return made
 
     def __call__(self, configurations: Sequence[Configuration], rung: Rung, until: float = inf) -> RaceResult:
-        """Race configurations with the first one; models that cannot be made have a failure.
+        """Race configurations against the first one; models that cannot be made have a failure.
 
         A race that would not end before `until` has fewer sets, but at least LEAST_SETS.
         """
         identities = [self._identity_or_failure(c) for c in configurations]
-        key = f"race {len(self.results)} {rung.sets} {rung.share} {' '.join(identities)}"  # each is a race of its own
+        key = f"race {len(self.results)} {rung.sets} {rung.share} {' '.join(identities)}"  # makes each race distinct
         result = self.journal.result(
             key,
             RaceResult,

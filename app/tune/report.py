@@ -21,10 +21,10 @@ from .search import LIMITED, DecisionResult, RaceTrial
 
 
 class TimingNoise(Struct, frozen=True):
-    """The races of a model against itself: how many, how many of them on a busy machine, and the greatest factor.
+    """Races of a model against itself: their number, how many found a busy machine, and the greatest factor.
 
-    By that factor intervals of its race are longer; 1 on a quiet machine. `waited`: the largest share of the time that
-    processes of a race waited for a core.
+    The intervals of a race are widened by its factor; it is 1 on a quiet machine. `waited` is the largest share of the
+    time that processes of a race waited for a core.
     """
 
     races: int = 0
@@ -37,7 +37,7 @@ class TimingNoise(Struct, frozen=True):
         if self.busy:
             seen.append(
                 f"in {self.busy} of {self.races} races a model differed from itself, by up to a factor of "
-                f"{self.factor:.2f}, by which intervals are longer there"
+                f"{self.factor:.2f}; their intervals are widened by this"
             )
         if self.waited > NOTED_WAITS:
             seen.append(f"in one race the processes waited {self.waited:.0%} of the time for a core")
@@ -46,12 +46,17 @@ class TimingNoise(Struct, frozen=True):
 
 @dataclass(slots=True)
 class TuneReport:
-    """The outcome: the `configuration` of the result, which is the one of `start` if nothing was significantly better.
+    """The outcome: the `configuration` of the result, which is that of `start` if nothing was significantly better.
 
-    `original` and `result` are figures of the last race, of fresh processes; `ratio` of the objective and `time` of a
-    call, to the original with the defaults of onnxruntime, are in `result`. `decisions`: the gain of each. `verdict`
-    compares the result in its session with the original without optimizations; None for the original, or a quantized
-    model, whose accuracy is in the `notes` and whose `scheme` is here in full. `sizes` of the inputs, in words.
+    Attributes:
+        original, result: figures of the last race, in fresh processes. `result` has the `ratio` of the objective and
+    the
+            `time` of a call, relative to the original with the defaults of onnxruntime.
+        decisions: the decisions, with the gain of each.
+        verdict: the comparison of the result in its session with the unoptimized original; None for the original and
+    for
+            a quantized model, whose accuracy is in the `notes`, and whose full scheme is `scheme`.
+        sizes: descriptions of the input sizes.
 
     Examples:
         >>> report = tune("model.onnx", trials=1, min_time=0.01, threads=1, dim={"N": [1]}).report
@@ -91,12 +96,12 @@ class TuneReport:
 
     @property
     def ratio(self) -> RatioInterval | None:
-        """The objective of the result divided by the objective of the original."""
+        """The objective of the result divided by that of the original."""
         return self.result.ratio if not self.is_original else None
 
     @property
     def words(self) -> list[str]:
-        """The result in words: the model, and the settings of its session that are not the defaults."""
+        """The result in words: the model, and its session settings other than the defaults."""
         recipe, callers = self.configuration.recipe, self.configuration.callers
         model = f"quantized, {self.scheme}" if recipe.scheme else f"pipeline {recipe.pipeline}"
         made = ["the original" if recipe.is_original else model]
@@ -107,7 +112,7 @@ class TuneReport:
 
     @property
     def columns(self) -> ResultRow:
-        """Its columns in tables."""
+        """The columns for tables."""
         recipe = self.configuration.recipe
         return {
             "outcome": KEPT if self.is_original else TUNED,
@@ -119,7 +124,7 @@ class TuneReport:
         }
 
     def measured(self) -> Mapping[str, Any]:
-        """The figures for a file of settings."""
+        """The figures for a settings file."""
         return {
             "for": self.objective.goal,
             "quantile": self.objective.quantile,

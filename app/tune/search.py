@@ -1,4 +1,4 @@
-"""Search for the best configuration: by decision, successive halving, then the best choices together."""
+"""Search for the best configuration: successive halving for each decision, then the best choices together."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from .objective import Objective, inverse
 from .racing import ALONE, LAST, RUNGS, SHORTEST, RaceEntry, RaceResult, Racing, Rung
 
 MAX_TOGETHER = 8  # choices of different decisions that are raced together
-EQUAL = 1.01  # the ratio of figures up to which the first choice, or fewer decisions, are taken: searches then agree
-PROMISING = 0.95  # of the figure so far, below which a choice is raced for longer where the interval is too wide
-FAR = 1.1  # of another figure, beyond which a configuration is not raced once more
-FINALISTS = 3  # of the last race, for which time is left
+EQUAL = 1.01  # ratio of figures up to which the first choice, or fewer decisions, are preferred, for reproducibility
+PROMISING = 0.95  # of the current figure; below it, a choice with a wide interval is raced for longer
+FAR = 1.1  # times another figure; beyond it, a configuration is not raced again
+FINALISTS = 3  # in the last race, for which time is reserved
 MARGIN = 1.25  # of the expected time of a race that cannot be shortened
-MAKING = 20  # processes of the search for a quantized model, at least
+MAKING = 20  # minimum time of the search for a quantized model, in process times
 MOST_LEFT = 0.3  # of the time of a search, for a last race with more than the fewest sets
 CHECKING_SHARE = 0.1  # of the time of a search, for the verification of its result
 LEAST_KEPT = 3  # choices for the next round
-MAX_SELECTED = 3  # decisions of which all selections are raced
+MAX_SELECTED = 3  # decisions of which all subsets are raced
 TAKEN, EARLIER, WORSE, SLOWER, LIMITED = (
     "taken",
     "as another",
@@ -41,14 +41,14 @@ TAKEN, EARLIER, WORSE, SLOWER, LIMITED = (
 AGAIN = "far behind in an earlier race"
 INCONCLUSIVE = "inconclusive: the machine is busy"
 Choices = Mapping[str, Choice]
-"""By decision."""
+"""Choices by decision."""
 
 
 @dataclass(slots=True)
 class RaceTrial:
-    """A choice in a race with the configuration so far: its last figures, and the outcome.
+    """A choice in a race with the current configuration: its last figures, and the outcome.
 
-    `to_original`: its time divided by the time of the original, as far as it is known from a chain of races.
+    `to_original` is its time divided by that of the original, if it is known from a chain of races.
     """
 
     stage: str
@@ -59,7 +59,7 @@ class RaceTrial:
 
 
 class DecisionResult(Struct, frozen=True):
-    """A decision in a result: the figure with it divided by that without, all others being the same.
+    """A decision in a result: the figure with it divided by the figure without it.
 
     `is_kept`: without it, the result would be worse beyond the interval.
     """
@@ -72,10 +72,10 @@ class DecisionResult(Struct, frozen=True):
 
 @dataclass
 class TuningSearch:
-    """A search from `start`; deterministic but for times. `chosen` are the choices so far.
+    """A search from `start`; deterministic except for times. `chosen` are the current choices.
 
-    It ends before the seconds of its limits, counted from when it `began`, as the last race needs some of them.
-    `history` has the choices of each step that improved on the one before, the first being none.
+    It ends early enough for the last race, within the seconds of its limits since it `began`. `history` has the choices
+    of each step that improved on the previous one, starting with no choices.
     """
 
     race: Racing
@@ -98,45 +98,45 @@ class TuningSearch:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether a limit is reached."""
+        """Whether a limit was reached."""
         return self._raced >= self.limits.trials or not self._has_time(0.0)
 
     @property
     def end(self) -> float:
-        """The time of `monotonic` at which the last race is to end."""
+        """The `monotonic` time at which the last race is to end."""
         return self.began + self.limits.seconds - CHECKING_SHARE * abs(self.limits.seconds)
 
     @property
     def _end_of_search(self) -> float:
-        """The time of `monotonic` at which races before the last one are to end."""
+        """The `monotonic` time at which races before the last one are to end."""
         shortest, longest = self.race.expected_seconds(2, SHORTEST), self.race.expected_seconds(FINALISTS, LAST)
         return self.end - max(shortest, min(longest, MOST_LEFT * abs(self.limits.seconds)))
 
     def _has_time(self, seconds: float) -> bool:
-        """Whether there are so many seconds besides those for the last race."""
+        """Whether this many seconds remain besides those for the last race."""
         return monotonic() + seconds <= self._end_of_search
 
     def may_race(self, count: int, rung: Rung) -> bool:
-        """Whether a race of so many configurations fits into the time, even if processes take longer."""
+        """Whether a race of `count` configurations fits into the time, even if processes take longer."""
         return self._has_time(MARGIN * self.race.expected_seconds(count, rung))
 
     def run_race(self, configurations: Sequence[Configuration], rung: Rung) -> RaceResult:
-        """Race configurations, with fewer sets of processes where that takes longer than expected."""
+        """Race configurations, with fewer process sets if this takes longer than expected."""
         return self.race(configurations, rung, self._end_of_search)
 
     def may_end(self, count: int, rung: Rung, then: int = 0) -> bool:
-        """Whether a race of so many ends in time, with a last race of `then` behind it."""
+        """Whether a race of `count` configurations, followed by a last race of `then`, ends in time."""
         seconds = self.race.expected_seconds(count, rung) + self.race.expected_seconds(then, SHORTEST) * (then > 0)
         return monotonic() + seconds <= self.end
 
     @property
     def incumbent(self) -> Configuration:
-        """The configuration of the choices so far."""
+        """The configuration of the current choices."""
         return self.configuration(self.chosen)
 
     @property
     def learnt(self) -> str:
-        """The best so far in words."""
+        """Describe the current best configuration."""
         if not self.chosen:
             return "nothing is better than the original so far"
         choices = "; ".join(map(str, self.chosen.values()))
@@ -147,10 +147,10 @@ class TuningSearch:
         return configured(choices.values(), self.start)
 
     def decide(self, stage: str, alternatives: Iterable[Choice], late: Sequence[Choice] = ()) -> None:
-        """Take those alternatives that are surely better than the choices so far, and so together.
+        """Take the alternatives that are significantly better than the current choices, alone and in combination.
 
-        Models of the `late` ones take long to make: they join those that are left after the first round, if there is
-        time.
+        The models of `late` ones take long to make; if time permits, they join the remaining ones after the first
+        round.
         """
         alternatives = [*alternatives]
         if not self.race.results and not self.is_exhausted:
@@ -165,7 +165,7 @@ class TuningSearch:
             equal = [entry for entry in found if _figure(entry) <= EQUAL * _figure(found[0])]
             best.append(min(equal, key=lambda entry: order.index(str(entry[0]))))
             for _, trial in (entry for entry in found if entry is not best[-1]):
-                trial.outcome = f"{best[-1][0].label} is better, or as good"
+                trial.outcome = f"{best[-1][0].label} is better or equal"
         if best:
             self._take_together(stage, best[:MAX_TOGETHER])
 
@@ -198,20 +198,20 @@ class TuningSearch:
         return found
 
     def _is_known_as_worse(self, now: str, identity: str) -> bool:
-        """Whether a configuration was raced with this incumbent, and was not better, or is far behind it."""
+        """Whether a configuration was raced with this incumbent and was not better, or is known to be far behind."""
         if (now, identity) in self._compared:
             return True
         best, own = self._known.get(now), self._known.get(identity)
         return best is not None and own is not None and own.low > FAR * best.high
 
     def without_far_ones(self, field: Sequence[Choices]) -> list[Choices]:
-        """Finalists, the first one among them, without those that are known to be far behind another one."""
+        """The finalists, including the first one, without those known to be far behind another."""
         known = [self._known.get(self.race.identity(self.configuration(c))) for c in field]
         least = min((k.high for k in known if k is not None), default=inf)
         return [c for n, (c, k) in enumerate(zip(field, known, strict=True)) if not n or not k or k.low <= FAR * least]
 
     def best_known(self, field: Sequence[Choices], count: int) -> list[Choices]:
-        """The first of some finalists and, in order, the others that earlier races saw ahead: so many in all."""
+        """The first finalist and, in order, the others that were ahead in earlier races; `count` in total."""
         known = [self._known.get(self.race.identity(self.configuration(c))) for c in field]
         ahead = sorted(range(1, len(field)), key=lambda n: inf if (k := known[n]) is None else k.ratio)
         return [field[n] for n in sorted([0, *ahead[: count - 1]])]
@@ -222,9 +222,9 @@ class TuningSearch:
     def _halved(
         self, stage: str, entries: list[tuple[Choice, RaceTrial]], late: Sequence[Choice] = ()
     ) -> list[tuple[Choice, RaceTrial]]:
-        """The alternatives that are surely better after all rungs, the best first.
+        """The alternatives that are significantly better after all rungs, best first.
 
-        At a limit, those that seem best so far: another race decides about them in any case.
+        At a limit, those that currently seem best; a further race decides about them.
         """
         for number, rung in enumerate(RUNGS):
             if not number and not entries:
@@ -251,7 +251,7 @@ class TuningSearch:
         return sorted((entry for entry in entries if self._is_better(entry)), key=_figure)
 
     def _fitting(self, entries: list[tuple[Choice, RaceTrial]], rung: Rung) -> list[tuple[Choice, RaceTrial]]:
-        """As many alternatives as there is time to race: those in other precisions, which gain most, and the first."""
+        """As many alternatives as there is time to race: other precisions, which gain most, and the first ones."""
         count = next((n for n in range(len(entries), 0, -1) if self.may_race(1 + n, rung)), 0)
         ordered = sorted(entries, key=lambda entry: entry[0].session.get("precision", SINGLE) == SINGLE)
         for _, trial in ordered[count:]:
@@ -259,7 +259,7 @@ class TuningSearch:
         return [entry for entry in entries if not entry[1].outcome]
 
     def _joining(self, stage: str, late: Sequence[Choice]) -> list[tuple[Choice, RaceTrial]]:
-        """Those of the late alternatives that may win after a first round of their own."""
+        """The late alternatives that may win after a first round of their own."""
         has_time = self._has_time(self.race.process_seconds * MAKING)
         found = self._distinct(stage, late if has_time else ())
         self.trials += [] if has_time else [RaceTrial(stage, str(choice), LIMITED) for choice in late]
@@ -268,14 +268,14 @@ class TuningSearch:
         return [entry for entry in found if self._may_win(entry)]
 
     def _is_decided(self, entries: Sequence[tuple[Choice, RaceTrial]]) -> bool:
-        """Whether the last race was long enough to decide, and did so: each is better, by far if there are others."""
+        """Whether the last race was long enough and decided: each is better, by far if there are others."""
         result = self.race.results[-1]
         if result.control is None or len({choice.decision for choice, _ in entries}) < len(entries):
             return False
         return all(_figure(entry) < PROMISING and self._is_better(entry) for entry in entries)
 
     def _race(self, entries: Sequence[tuple[Choice, RaceTrial]], rung: Rung) -> None:
-        """Race alternatives with the incumbent; their trials get the figures."""
+        """Race alternatives with the incumbent, and store the figures in their trials."""
         result = self.run_race([self.incumbent, *(self._with(choice) for choice, _ in entries)], rung)
         for (choice, trial), raced in zip(entries, result.raced[1:], strict=True):
             trial.raced = raced
@@ -290,7 +290,7 @@ class TuningSearch:
         return [entry for entry in entries if _figure(entry) < 1][:LEAST_KEPT]
 
     def _may_win(self, entry: tuple[Choice, RaceTrial]) -> bool:
-        """Whether it runs, and is not surely worse, hardly better or, where that counts, slower; its trial says so."""
+        """Whether a choice runs and is not worse, equal or, if that counts, slower; otherwise its trial says why."""
         _, trial = entry
         ratio = trial.raced.ratio if trial.raced is not None else None
         time = trial.raced.time if trial.raced is not None else None
@@ -302,7 +302,7 @@ class TuningSearch:
         return not trial.outcome
 
     def _is_better(self, entry: tuple[Choice, RaceTrial]) -> bool:
-        """Whether it is surely better, and where that counts no slower; its trial says if not."""
+        """Whether a choice is significantly better and, if that counts, not slower; otherwise its trial says why."""
         _, trial = entry
         if trial.raced is None or trial.raced.ratio is None:
             return False
@@ -312,7 +312,7 @@ class TuningSearch:
         return is_better and is_allowed
 
     def _learn(self, configuration: Configuration, raced: RaceEntry) -> None:
-        """Remember the figure against the incumbent, and so against the original."""
+        """Record the figure relative to the incumbent, and therefore to the original."""
         identity, now = self.race.identity(configuration), self.race.identity(self.incumbent)
         self._compared[now, identity] = raced.ratio
         if (r := raced.ratio) is not None:
@@ -321,10 +321,10 @@ class TuningSearch:
             )
 
     def _take_together(self, stage: str, best: Sequence[tuple[Choice, RaceTrial]]) -> None:
-        """Take the best choices alone or with the next ones, as far as they still gain in a race of their own."""
+        """Take the best choice, and combine it with the next ones as long as a race shows a gain."""
         together = [[choice for choice, _ in best[: n + 1]] for n in range(len(best))]
         rung = next((r for r in reversed(RUNGS[1:]) if self.may_race(1 + len(together), r)), None)
-        if rung is None or (len(best) == 1 and self._is_decided(best)):  # the last race is another one in any case
+        if rung is None or (len(best) == 1 and self._is_decided(best)):  # the last race follows anyway
             ((choice, trial), *others) = best
             assert trial.raced is not None
             self._take([choice], trial.raced)
@@ -347,14 +347,14 @@ class TuningSearch:
             self._take(together[taken - 1], result.raced[taken])
 
     def _take(self, choices: Sequence[Choice], raced: RaceEntry) -> None:
-        """Take choices, whose race with the incumbent is known."""
+        """Take choices whose race with the incumbent is known."""
         self.history.append(dict(self.chosen))
         self.chosen = with_engine_pipeline(self.chosen | {choice.decision: choice for choice in choices})
         self._gain = raced.ratio if len(self.chosen) == 1 else None
         self._advance(raced)
 
     def is_allowed(self, raced: RaceEntry) -> bool:
-        """Whether a configuration takes no longer than the first one of its race, where the objective is no time."""
+        """Whether a configuration is not slower than the first one of its race, unless the objective is a time."""
         return self.objective.is_time or (raced.time is not None and not raced.time.is_slower)
 
     def _advance(self, raced: RaceEntry) -> None:
@@ -364,10 +364,10 @@ class TuningSearch:
         self.time *= raced.time.ratio
 
     def ablate(self) -> list[DecisionResult]:
-        """The gain of each decision of the result; decisions without one beyond the interval are taken back."""
+        """Measure the gain of each decision of the result, and revert those without a significant gain."""
         if not self.chosen:
             return []
-        if self._gain is not None:  # of one decision, in the race that decided about it
+        if self._gain is not None:  # of a single decision, from the race that decided about it
             return [DecisionResult(c.decision, c.label, self._gain, is_kept=True) for c in self.chosen.values()]
         if not self.may_race(1 + len(self.chosen), RUNGS[-1]):
             return [DecisionResult(c.decision, c.label, None, is_kept=True) for c in self.chosen.values()]
@@ -381,7 +381,7 @@ class TuningSearch:
         return self._simplified(found)
 
     def _simplified(self, found: list[DecisionResult]) -> list[DecisionResult]:
-        """The decisions, without those that bring nothing unless they do so together: the fewest that are as good."""
+        """The smallest set of decisions that is as good; decisions without gain are kept only if they gain together."""
         sure = {d.decision for d in found if d.is_kept}
         if len(sure) == len(found):
             return found
@@ -400,7 +400,7 @@ class TuningSearch:
 
 
 def _fewer(decisions: Sequence[DecisionResult]) -> list[set[str]]:
-    """The names of fewer of these decisions, the fewest first: all selections of few, of more those that gain most."""
+    """Smaller sets of these decisions, smallest first: all subsets of few, otherwise those that gain most."""
     if len(decisions) <= MAX_SELECTED:
         selections = (combinations(decisions, count) for count in range(len(decisions)))
         return [{d.decision for d in selection} for of_size in selections for selection in of_size]
@@ -409,7 +409,7 @@ def _fewer(decisions: Sequence[DecisionResult]) -> list[set[str]]:
 
 
 def _without_dominated(entries: Sequence[tuple[Choice, RaceTrial]]) -> list[tuple[Choice, RaceTrial]]:
-    """The alternatives, the best first, without those that are surely worse than another of the same decision."""
+    """The alternatives, best first, without those that are significantly worse than another of the same decision."""
     found: list[tuple[Choice, RaceTrial]] = []
     for choice, trial in entries:
         ratio = trial.raced.ratio if trial.raced is not None else None
@@ -418,12 +418,12 @@ def _without_dominated(entries: Sequence[tuple[Choice, RaceTrial]]) -> list[tupl
         if better is None:
             found.append((choice, trial))
         else:
-            trial.outcome = f"{better.label} is better, or as good"
+            trial.outcome = f"{better.label} is better or equal"
     return found
 
 
 def _is_promising(entry: tuple[Choice, RaceTrial]) -> bool:
-    """Whether it seems to be much better, in an interval too wide to be sure."""
+    """Whether it seems much better, but its interval is too wide to be certain."""
     _, trial = entry
     ratio = trial.raced.ratio if trial.raced is not None else None
     return ratio is not None and ratio.high >= 1 and ratio.ratio < PROMISING

@@ -1,4 +1,4 @@
-"""Python files that make a session with the settings of a result."""
+"""Python scripts that create a session with the settings of a result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..measure.tuned_settings import DEFAULT_SESSION, Configuration
 
 
 def session_script(configuration: Configuration, model: str, comment: str) -> str:
-    """The text of a file that makes `session` for a model, whose path is as seen from the file."""
+    """The text of a script that creates `session` for a model, whose path is relative to the script."""
     config, callers = configuration.session, configuration.callers
     path = f"model = Path(__file__).parent / {model!a}"
     lines = [
@@ -31,7 +31,7 @@ def session_script(configuration: Configuration, model: str, comment: str) -> st
 
 
 def _engine_lines(config: SessionConfig, path: str) -> list[str]:
-    """The lines for another engine: its own, or by this package."""
+    """The lines for another engine, from the engine itself or using this package."""
     engine, settings = find_engine(config.engine), engine_settings(config)
     given = f"{settings.precision!r}, {settings.threads}, {settings.streams}, {dict(settings.options)!r}"
     own = [
@@ -63,7 +63,7 @@ def _onnxruntime_lines(config: SessionConfig, path: str) -> list[str]:
 
 
 def _option_lines(config: SessionConfig) -> Iterator[str]:
-    """The lines for settings that are not onnxruntime's own."""
+    """Yield the lines for settings other than onnxruntime's defaults."""
     usual = session_attributes(DEFAULT_SESSION)
     if config.optimization_level != DEFAULT_SESSION.optimization_level:
         yield f"options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_{config.optimization_level}"

@@ -1,4 +1,4 @@
-"""`tune`: search for the fastest right way to run a model on this machine."""
+"""`tune`: search for the fastest settings that give correct results on this machine."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ from .tune_options import TuneOptions
 from .tuned_models import TunedModels
 
 SEARCHING = "tuning"
-ROUNDS = 2  # of models and sessions: another model may be better in the session that was found
-QUANTIZATION_SHARE = 0.3  # of the time that is left, for all schemes
+ROUNDS = 2  # of models and sessions; another model may be better in the new session
+QUANTIZATION_SHARE = 0.3  # of the remaining time, for all schemes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -90,25 +90,25 @@ class TuneResult:
 
     @property
     def model(self) -> onnx.ModelProto:
-        """The model as a message."""
+        """The model as a protobuf message."""
         return to_onnx(self.candidate.model)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to `path`, whole or not at all; with external data if the original has some."""
+        """Write the model to `path` atomically, with external data if the original has external data."""
         self.candidate.save(path)
 
     def __repr__(self) -> str:
-        """The result in a line."""
+        """The result in one line."""
         return printable(f"<TuneResult {summary_lines(self.report)[0]}>")
 
     def _repr_html_(self) -> str:
-        """The card that a notebook shows."""
+        """The card shown in a notebook."""
         return report_card(self.report)
 
 
 @with_process_options
 def tune_model(model: ModelLike, options: TuneOptions) -> TuneResult:
-    """Find the fastest settings that still give correct results on this machine: the model, and its session settings.
+    """Find the fastest model and session settings that still give correct results on this machine.
 
     The baseline is the original in a session with the defaults of onnxruntime, with at most `threads` (0: one per
     core). `goal`: "latency" (`quantile` p50 or p99), "throughput" of several callers, "memory" or "size"; with the last
@@ -118,15 +118,12 @@ def tune_model(model: ModelLike, options: TuneOptions) -> TuneResult:
     browsers). The schemes of `quantize` and other precisions of engines are tried only with a `budget`, with `scheme`,
     `data`, `labelled` and `metric` as documented there.
 
-    The search starts no race after `trials` raced trials or `time` seconds; races have `min_time` seconds of calls for
-    each configuration. With a `journal`, an interrupted search can be resumed. In the end all pipelines, with the
-    defaults, in one thread and in the session that was found, are raced against the original: the best one that is
-    significantly better is the result, otherwise the original. It is verified with the effort `verify`, and in its own
-    session. `output`: where to write the model, `settings` its settings as JSON, `script` a Python file that creates
-    the session, `json` the report, `html` a page of HTML.
+    The baseline is the original in a session with the defaults of onnxruntime. Finally, all pipelines are raced against
+    the original: with the defaults, with one thread, and in the best session. The best one that is significantly better
+    is the result, otherwise the original.
 
-    Raises ModelError for an unusable model or input, UsageError for unusable options, UnverifiableError if the original
-    fails on all inputs.
+    Raises ModelError for an unusable model or input, UsageError for unusable options, and UnverifiableError if the
+    original fails on all inputs.
 
     Examples:
         >>> result = tune("model.onnx", trials=1, min_time=0.01, threads=1, dim={"N": [1]})
@@ -207,11 +204,11 @@ tune = with_keywords(TuneOptions, "tune")(tune_model)
 def search_in_stages(
     search: TuningSearch, options: TuneOptions, folder: Path, opset: int, engines: Sequence[EngineChoice] = ()
 ) -> None:
-    """Decide about engines and models, then sessions, each with the choices before, in rounds.
+    """Decide about engines and models, then about sessions, in rounds; each builds on the previous choices.
 
-    What gains most is first; a quantized model in onnxruntime may be faster than another precision, and with an engine
-    that has a pipeline of its own that is the only one. The search ends at a limit, or after a round that finds nothing
-    new. `opset` is the opset of the original.
+    What gains most comes first. A quantized model in onnxruntime may be faster than another precision; an engine with a
+    pipeline of its own has no other. The search ends at a limit, or after a round without changes. `opset` is the opset
+    of the original.
     """
     models, goal = search.race.models, search.objective.goal
     pipelines = [name for name in options.pipeline if name != ORIGINAL]
@@ -250,7 +247,7 @@ def search_in_stages(
 
 
 def _is_divided(model: Path, folder: Path) -> bool:
-    """Whether OpenVINO has some parts of a model, and not all."""
+    """Whether OpenVINO runs only parts of a model."""
     worker = benchmark.WorkerProxy(folder / "engines", engine=SPLIT)
     try:
         return worker.is_divided(model)
@@ -261,7 +258,7 @@ def _is_divided(model: Path, folder: Path) -> bool:
 
 
 def _modifying_optimizers(search: TuningSearch, folder: Path) -> list[str]:
-    """The optimizers of onnxruntime that change the best model so far as it is loaded; none if it does not load."""
+    """The optimizers of onnxruntime that change the current best model on loading; empty if it does not load."""
     feeds, worker = folder / "optimizers-feeds", benchmark.WorkerProxy(folder / "optimizers")
     if not feeds.exists():
         write_value(dict(search.race.workloads[0].feeds), feeds)
@@ -277,7 +274,7 @@ def _modifying_optimizers(search: TuningSearch, folder: Path) -> list[str]:
 
 
 def _noise(racing: Racing) -> TimingNoise:
-    """The races on a busy machine."""
+    """The noise of the races on a busy machine."""
     controlled = [r for r in racing.results if r.control is not None]
     factors = [r.noise for r in controlled]
     waited = max((r.waited for r in racing.results), default=0.0)
@@ -287,11 +284,11 @@ def _noise(racing: Racing) -> TimingNoise:
 def _quantize(
     model: Path, options: TuneOptions, began: float, engines: Mapping[str, str], scheme: str, path: Path
 ) -> tuple[str, str]:
-    """Write the model of a scheme; the scheme in full, and its loss in words.
+    """Write the model of a scheme; return the full scheme and its loss in words.
 
-    It is for onnxruntime, or for one of the `engines` if the scheme is a precision of that. For a time, its races are
-    short, as it is raced again here. It is to be small in the figure of the search, or fast. Raises PassesError if none
-    is within the budget and better than the original.
+    It is for onnxruntime, or for one of the `engines` if the scheme is one of its precisions. Its races are short
+    because it is raced again here. It minimizes the figure of the search, or the time. Raises PassesError if no
+    candidate is within the budget and better than the original.
     """
     assert options.budget is not None
     goal, is_time = options.objective.goal, options.objective.is_time
@@ -332,14 +329,14 @@ def _criteria(source: ModelSource, original: Path, options: TuneOptions) -> Crit
 
 
 def _conditions(model: Path, options: TuneOptions, workloads: Sequence[Workload]) -> str:
-    """A digest of all that times depend on beside the configurations of a race."""
+    """A digest of everything besides the configurations that the times of a race depend on."""
     measured = (options.goal, options.quantile, options.threads, options.min_time, options.seed, options.budget)
     inputs = [(w.name, w.digest) for w in workloads]
     return content_digest([model_digest(model), measured, inputs, machine_summary(), versions()])
 
 
 def _paths(options: TuneOptions, source: ModelSource) -> OutputPaths:
-    """The paths to write; beside a model, its settings and the script of its session. Raises ModelError."""
+    """The paths to write: next to a model, its settings and session script. Raises ModelError."""
     settings, script = options.settings, options.script
     if options.output is not None:
         place = Path(options.output)
@@ -358,7 +355,7 @@ def _paths(options: TuneOptions, source: ModelSource) -> OutputPaths:
 
 
 def _publish(result: TuneResult, paths: OutputPaths) -> None:
-    """Write all files, the model first."""
+    """Write all files, starting with the model."""
     report = result.report
     written = (paths.model, paths.settings, paths.script)
     report.written_to = [str(f.path) for f in written if f is not None]
@@ -374,7 +371,7 @@ def _publish(result: TuneResult, paths: OutputPaths) -> None:
 
 
 def _script(result: TuneResult, paths: OutputPaths, script: OutputFile) -> str:
-    """The text of the script; without a written model, it names `model.onnx` beside it."""
+    """The text of the script; if no model was written, it refers to a `model.onnx` next to it."""
     model = "model.onnx" if paths.model is None else os.path.relpath(paths.model.path, script.path.parent)
     comment = f"`passes tune`, on {result.report.machine}: {', '.join(result.report.words)}"
     return session_script(result.report.configuration, model, comment)

@@ -46,7 +46,7 @@ AUTO = "auto"
 
 @mixed_in
 class RaceOptions(SeedOptions, KernelPluginOptions, MeasuredInputOptions, ShapeOptions, InitializerOptions):
-    """The choices that are raced, their inputs, and the number of threads."""
+    """The choices to race, their inputs, and the number of threads."""
 
     dim: Mapping[str, Sequence[int]] | None = model_option(
         None,
@@ -119,7 +119,7 @@ class TuneOptions(
     )
 
     def __post_init__(self) -> None:
-        """Raise UsageError for numbers and names that make no sense."""
+        """Raise UsageError for invalid numbers and names."""
         from ...passes.pipelines import PIPELINES  # noqa: PLC0415 - imports onnx
 
         super().__post_init__()
@@ -128,7 +128,7 @@ class TuneOptions(
         self._require_budget()
 
     def _require_budget(self) -> None:
-        """Raise UsageError for options of accuracy without a budget, and for schemes that do not exist."""
+        """Raise UsageError for options of accuracy without a budget, and for unknown schemes."""
         from ..measure.criterion import Budget  # noqa: PLC0415 - imports onnx
         from ..quantize.schemes import requested_schemes  # noqa: PLC0415 - as above
 
@@ -139,21 +139,21 @@ class TuneOptions(
 
     @property
     def objective(self) -> Objective:
-        """The figure to make small."""
+        """The figure to minimize."""
         from .objective import Objective  # noqa: PLC0415 - imports onnx
 
         return Objective.of(self.goal, self.quantile)
 
     @property
     def cores(self) -> int:
-        """The threads that a session may have."""
+        """The number of threads that a session may have."""
         import psutil  # noqa: PLC0415 - used once
 
         return self.threads or psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
 
     @property
     def schemes(self) -> list[str]:
-        """The names of schemes to try, each a model; none without a budget."""
+        """The names of schemes to try, each as a model; empty without a budget."""
         return [] if self.budget is None else [name.strip() for name in self.scheme.split(",")]
 
     @property

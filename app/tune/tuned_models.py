@@ -1,4 +1,4 @@
-"""Models of a search, made when they are first raced."""
+"""Models of a search, made when first raced."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ..optimize.optimize import optimize_model
 from ..optimize.run_options import RunOptions
 
 Quantize = Callable[[str, Path], tuple[str, str]]
-"""Writes the model of a scheme to a file; the scheme in full, and its loss in words.
+"""Writes the model of a scheme to a file; returns the full scheme, and its loss in words.
 
-Raises PassesError if there is none within the budget.
+Raises PassesError if no candidate is within the budget.
 """
 
 
 class MadeModel(Struct, frozen=True):
-    """A model in a file: its bytes with external data, and a digest of its content.
+    """A model in a file: its bytes including external data, and a digest of its content.
 
-    `report` is the report of the run which made it; `scheme` and `loss`, in words, are of a quantized model.
+    `report` is the report of the run that made it; `scheme` and `loss`, in words, describe a quantized model.
     """
 
     path: Path
@@ -44,7 +44,7 @@ class MadeModel(Struct, frozen=True):
 class TunedModels:
     """The models of recipes for one original, whose file is `original`, in files of a folder.
 
-    They are not verified but by `verify`.
+    Only `verify` verifies them.
     """
 
     source: ModelSource
@@ -69,7 +69,7 @@ class TunedModels:
         return found
 
     def keep(self, recipes: Collection[Recipe]) -> None:
-        """Remove the files of all other opsets and rules, which are made again if they are needed."""
+        """Remove the files of all other opsets and rules, which are made again if needed."""
         for recipe, made in list(self._made.items()):
             is_plain = recipe in {Recipe(recipe.pipeline), Recipe(scheme=recipe.scheme)}
             if recipe not in recipes and isinstance(made, MadeModel) and not is_plain:
@@ -78,9 +78,9 @@ class TunedModels:
                     file.unlink(missing_ok=True)
 
     def verify(self, recipe: Recipe, inputs: GivenSamples | None, effort: Effort) -> Report:
-        """Make the model of a recipe anew, verified, in place of the one so far.
+        """Make the model of a recipe again, with verification, replacing the current one.
 
-        Raises VerificationError and UnverifiableError as `optimize` does.
+        Raises VerificationError and UnverifiableError like `optimize`.
         """
         path = self._new_path()
         report = self._optimize(recipe, path, verify=effort, inputs=inputs)

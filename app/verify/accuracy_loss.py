@@ -1,4 +1,4 @@
-"""Losses of accuracy of models that differ from the original on purpose, within a budget or not."""
+"""Accuracy losses of models that intentionally differ from the original, compared with a budget."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ from ..report.number_text import plural
 from .verify_options import VerifyOptions
 
 DRAWN_SAMPLES = MappingProxyType({"quick": 32, "default": 128, "thorough": 512})
-"""The samples to draw, by effort; with 128, a budget of 1 % allows another class for one of them."""
-TIME_SHARE = 0.8  # of the time that is left for the command
+"""The number of samples to draw, by effort; with 128, a budget of 1 % allows one sample to change its class."""
+TIME_SHARE = 0.8  # of the command's remaining time
 Result = TypeVar("Result")
 
 
 class AccuracyLoss(Struct, frozen=True):
-    """The loss of accuracy of a model against the original, and whether it `is_within` the `budget`.
+    """The accuracy loss of a model relative to the original, and whether it `is_within` the `budget`.
 
-    `figure` is the name of the score's figure, `reference` the original's. `outputs` has the figures of each output on
-    the `samples`, which are described in words.
+    `figure` is the name of the score, `reference` the value of the original. `outputs` has the figures of each output
+    on the `samples`, which is a description.
     """
 
     budget: str
@@ -80,12 +80,12 @@ class AccuracyLoss(Struct, frozen=True):
         """The figure of the model with its loss, or why the model does not run."""
         score, unit = self.score, " dB" * self.figure.endswith(" (dB)")
         if score.failure:
-            return f"it does not run: {score.failure}"
+            return f"the model does not run: {score.failure}"
         text = f"{self.figure.removesuffix(' (dB)')} {score_text(self.figure, score)}{unit}"
         if not isfinite(score.figure):
             text = "no difference" if score.figure > 0 else "unbounded noise"
         if isfinite(self.reference) and self.reference != 1:
-            text += f" in place of {self.reference:.4g}"
+            text += f" instead of {self.reference:.4g}"
         if share := score.loss_text(self.budget, INTERVAL):
             is_noise = bool(unit) and decibels(score.loss) == score.figure
             text += f", noise {share} of the signal" if is_noise else f", a loss of {share}"
@@ -94,7 +94,7 @@ class AccuracyLoss(Struct, frozen=True):
         return text
 
     def to_data(self) -> dict[str, Any]:
-        """The loss as data for JSON; figures that are infinite are null."""
+        """The loss as JSON data; infinite figures are null."""
         outputs = {name: figures.to_data() for name, figures in self.outputs.items()}
         return _finite(to_builtins(replace(self, outputs={})) | {"outputs": outputs})
 
@@ -113,11 +113,11 @@ def measure_loss(
     timer: PhaseTimer,
     config: SessionConfig | None = None,
 ) -> tuple[AccuracyLoss, str]:
-    """The loss of a model that has the inputs of the original, on the outputs of `spec`; and its precision.
+    """Measure the loss of a model with the original's inputs, on the outputs of `spec`; also return its precision.
 
-    Both run in onnxruntime with all its optimizations, as users run them. With a `config`, that runs the other model,
-    and onnxruntime without optimizations the original. Raises ModelError if the original does not
-    run on given inputs or labelled rows, UnverifiableError if no inputs can be generated.
+    Both models run in onnxruntime with all its optimizations. With a `config`, that session runs the other model, and
+    onnxruntime without optimizations runs the original. Raises ModelError if the original does not run on given inputs
+    or labelled rows, and UnverifiableError if no inputs can be generated.
     """
     model, budget, outputs = original.load(), Budget.parse(options.budget or ""), list(dict.fromkeys(spec.outputs))
     scores = [v.name for v in model.graph.outputs if has_scores(v)]
@@ -151,7 +151,7 @@ def measure_loss(
             runs.notes += metric.notes
     changes = [f"{output}: {figures.change}" for output, figures in agreement.outputs.items() if figures.change]
     constant = [
-        f"{name}: the original gives {'class ' * o.has_scores}{o.first} in all rows, so agreement says little"
+        f"{name}: the original returns {'class ' * o.has_scores}{o.first} in all rows, so agreement means little"
         for name, o in agreement.outputs.items()
         if o.rows > 1 and o.first is not None and not o.is_varied
     ]
@@ -168,10 +168,10 @@ def _seconds(options: VerifyOptions) -> float:
 
 @dataclass(slots=True)
 class _PairedRuns:
-    """Runs of two models on the same inputs, for as long as the `budget` lasts.
+    """Runs of two models on the same inputs, until the `budget` is used up.
 
-    `configs` are theirs. `count` is the number of inputs; `failure` says why the other model does not run, and
-    `precision` is that in which it really computes.
+    `configs` are their sessions. `count` is the number of inputs; `failure` says why the other model does not run, and
+    `precision` is the one in which it computes.
     """
 
     original: ModelSource
@@ -186,7 +186,7 @@ class _PairedRuns:
     notes: list[str] = field(default_factory=list[str])
 
     def add(self, inputs: Iterable[Feeds]) -> None:
-        """Add the outputs on some inputs to the agreement, up to a failure."""
+        """Add the outputs on some inputs to the agreement, until a failure."""
         names = list(self.agreement.outputs)
         with RemoteBackend(self.configs[0]) as first_backend, RemoteBackend(self.configs[1]) as second_backend:
             first = _run_original(self.original, partial(first_backend, self.original.loadable()))

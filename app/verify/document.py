@@ -21,7 +21,7 @@ MAX_OUTPUT_ROWS = 20
 
 
 def describe(report: VerificationReport) -> Document:
-    """The document of a comparison of two models, with a finding for each difference."""
+    """Describe a comparison of two models, with a finding for each difference."""
     verdict, accuracy, differences = report.verdict, report.accuracy, report.interface_differences
     findings = [
         Finding(Level.ERROR, "interface-changed", "the interface differs", d, report.other) for d in differences
@@ -38,7 +38,7 @@ def describe(report: VerificationReport) -> Document:
     elif verdict is not None and verdict.failure is not None:
         message, places = verdict.failure.describe("it"), [verdict.failure.cut_point, verdict.failure.output]
         if report.wrong_op:
-            message += f"; first at {report.wrong_op}, given the values that {verdict.backend} computed before it"
+            message += f"; the first wrong op is {report.wrong_op}, given input values from {verdict.backend}"
         text = f"is {WRONG}: {message}"
         findings.append(
             Finding(Level.ERROR, "wrong-result", "wrong result", message, report.other, list(filter(None, places)))
@@ -61,7 +61,7 @@ def describe(report: VerificationReport) -> Document:
         if not accuracy.is_within:
             findings.append(Finding(Level.ERROR, "over-budget", "over the budget", message, report.other))
     if differences:
-        joint = "; its outputs agree otherwise:" if report.has_equal_values else ", and"
+        joint = "; its outputs agree:" if report.has_equal_values else ", and"
         text = f"{subject} has a different interface{joint} {text.removeprefix('verified: ')}"
     elif not text.startswith("verified"):
         text = f"{subject} {text}"
@@ -80,7 +80,7 @@ def describe(report: VerificationReport) -> Document:
 
 
 def figure_tables(outputs: Mapping[str, OutputFigures]) -> Iterator[Table]:
-    """The figures of each output, those with most noise first; a terminal shows a number of them."""
+    """Yield tables of the figures of each output, most noise first; a terminal shows only some."""
     headings = ("output", "largest\nerror", "mean\nerror", "largest\nvalue", "SNR\n(dB)", "agreement")
     ordered = sorted(outputs.items(), key=lambda item: (-item[1].relative_noise, item[1].agreement or 0))
     rows = [(name, *error_cells(o), share(o)) for name, o in ordered]
@@ -89,7 +89,7 @@ def figure_tables(outputs: Mapping[str, OutputFigures]) -> Iterator[Table]:
 
 
 def error_cells(figures: OutputFigures) -> tuple[str, ...]:
-    """The errors of an output, its largest value and its ratio of signal to noise, if it has floats."""
+    """The errors of an output, its largest value and its signal-to-noise ratio, if it has floats."""
     if not figures.elements:
         return ("",) * 4
     errors = ("inf",) * 2 if figures.nonfinite else (f"{figures.largest_error:.2g}", f"{figures.mean_error:.2g}")
@@ -97,12 +97,12 @@ def error_cells(figures: OutputFigures) -> tuple[str, ...]:
 
 
 def share(figures: OutputFigures) -> str:
-    """The share of rows or elements in which the models agree, if the output has any that count."""
+    """The share of rows or elements in which the models agree, if it applies to the output."""
     return "" if figures.agreement is None else f"{figures.agreement:.4g}"
 
 
 def unlimited_lines(outputs: Mapping[str, OutputFigures]) -> Iterator[str]:
-    """Why the noise of some outputs has no limit."""
+    """Why the noise of some outputs is unlimited."""
     for name, o in outputs.items():
         if o.nonfinite:
             yield f"{name}: {o.nonfinite:,} of {o.elements:,} elements are NaN or infinite in only one of the models"
@@ -113,7 +113,7 @@ def unlimited_lines(outputs: Mapping[str, OutputFigures]) -> Iterator[str]:
 
 
 def output_table(verdict: Verdict) -> Table:
-    """The difference of each output, and the allowed difference; outputs with the largest share of it come first."""
+    """The difference of each output, and the allowed difference; largest share of it first."""
     ordered = sorted(verdict.differences.items(), key=lambda item: -item[1].share_of_allowed)
     rows = ((name, f"{d.error:.2g}", f"{d.allowed:.2g}", f"{d.share_of_allowed:.0%}") for name, d in ordered)
     return table("Outputs", ("output", "off by", "allowed", "of allowed"), rows, on=CARD | PAGE)

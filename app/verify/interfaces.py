@@ -1,4 +1,4 @@
-"""Differences of the interfaces of two models, and the second model with the inputs of the first."""
+"""Differences of the interfaces of two models, and adaptation of the second to the first."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from ..report.number_text import plural
 class Interfaces(Struct, frozen=True):
     """The interfaces of a model and of the original, compared.
 
-    `differences`, in words, are those that callers of the original would notice; `float_types` are the differences of
-    inputs that are floats in both. `outputs` are those of both models. `obstacle`: why no values can be compared.
+    `differences`, in words, are those that callers of the original would notice; `float_types` are the differences
+    between float types of inputs. `outputs` are in both models. `obstacle` says why no values can be compared.
     """
 
     differences: list[str]
@@ -38,7 +38,7 @@ class Interfaces(Struct, frozen=True):
 
     @classmethod
     def of(cls, original: Model, other: Model) -> Interfaces:
-        """The comparison of the interfaces of two models."""
+        """Compare the interfaces of two models."""
         expected, actual = ({i.name: i for i in input_specs(m)} for m in (original, other))
         known = {v.name: v.tensor for v in original.graph.initializers if v.tensor is not None}
         known |= {v.name: tensor for v, tensor in original.graph.input_defaults.items()}
@@ -64,14 +64,14 @@ class Interfaces(Struct, frozen=True):
         if not found:
             inputs = [[n for n, i in specs.items() if i.default is None] for specs in (expected, actual)]
             for kind, (wanted, given) in {"inputs": inputs, "outputs": names}.items():
-                if given[: len(wanted)] != wanted:  # more may follow at the end
+                if given[: len(wanted)] != wanted:  # additional ones may follow at the end
                     found.append(f"the {kind} are in a different order: {', '.join(given)}")
         outputs = [n for n in names[0] if n not in lost]
-        obstacle = "no output of the original is left" if not outputs else ""
+        obstacle = "the model has none of the original's outputs" if not outputs else ""
         if new:
             obstacle = f"the original has no input {new[0]}" + f", and {len(new) - 1} others are new" * (len(new) > 1)
         elif odd := [n for n in changed if n not in casts]:
-            obstacle = f"no {_type(actual[odd[0]])} can be made of {_type(expected[odd[0]])}"
+            obstacle = f"{_type(expected[odd[0]])} cannot be converted to {_type(actual[odd[0]])}"
         return cls(sorted(found), [of_type[n] for n in floats], outputs, obstacle, missing, casts, defaults)
 
     def adapted(self, source: ModelSource, original: Model) -> ModelSource:
@@ -85,7 +85,7 @@ class Interfaces(Struct, frozen=True):
         from ...passes.transforms.interface import cast_inputs  # noqa: PLC0415 - seldom needed
 
         graph = model.graph
-        for v in [v for v in defined_values(graph) if v.name in declared]:  # a constant in place of an input, say
+        for v in [v for v in defined_values(graph) if v.name in declared]:  # such as a constant instead of an input
             v.name = graph.fresh_name(v.name)
         for name, info in declared.items():
             v = declare_input(Value(name), onnx.ValueInfoProto.FromString(info).type, graph.context)
@@ -100,9 +100,9 @@ class Interfaces(Struct, frozen=True):
 
 
 def comparable_original(source: ModelSource, other: Model) -> tuple[ModelSource, Model, list[str]]:
-    """The original without overridable initializers, and a note, if it lists all, as exporters do, and `other` none.
+    """The original without overridable initializers, and a note, if all are overridable and `other` has none.
 
-    Optimizers make them constants.
+    Exporters make them inputs, and optimizers make them constants.
     """
     model = source.load()
     listed = default_values(model.graph)

@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 class VerificationReport:
     """The comparison of a model with the original.
 
-    `interface_differences` are in words; `obstacle` says why no values could be compared with them. `verdict` is None
-    then, and with a budget, for which there is `accuracy`. `proofs` are those of the changed regions, if asked for.
-    `has_narrower_constants`: some have 16 bits or fewer, of a type that no constant of the original has. `engine` is
-    the engine that ran the other model, "" for the engine of the original, and `precision` that in which it computed;
-    `wrong_op` is the first op that is wrong there on the values before it, or ops that are only together. `seconds` are
-    by phase.
+    Attributes:
+        interface_differences: differences of the interfaces, in words; `obstacle` says why they prevent a comparison.
+        verdict: the comparison of values; None if there was none, and with a budget.
+        accuracy: the loss of accuracy, with a budget.
+        proofs: proofs of the changed regions, if requested.
+        has_narrower_constants: some constants have 16 bits or fewer, with a type that no constant of the original has.
+        engine: the engine that ran the other model, "" for the engine of the original; `precision` is the one it used.
+        wrong_op: the first op that is wrong in that engine given correct inputs, or ops that are wrong only together.
+        seconds: times by phase.
 
     Examples:
         >>> report = verify("model.onnx", optimize("model.onnx").model)
@@ -69,20 +72,20 @@ class VerificationReport:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the engine does not load the model."""
+        """Whether the engine cannot load the model."""
         failure = self.verdict.failure if self.verdict is not None else None
         return bool(self.engine) and failure is not None and failure.input_set is None
 
     @property
     def has_equal_values(self) -> bool:
-        """Whether the outputs of both models agree, or with a budget whether the loss is within it."""
+        """Whether the outputs of both models agree or, with a budget, whether the loss is within it."""
         if self.accuracy is not None:
             return self.accuracy.is_within
         return self.verdict is not None and self.verdict.failure is None
 
     @property
     def columns(self) -> ResultRow:
-        """Its columns in tables; the error is the difference."""
+        """The columns for tables; the error is the difference."""
         failure = self.verdict.failure if self.verdict is not None else None
         reasons = [*self.interface_differences, *([] if failure is None else [failure.describe("it")])]
         columns, outcome = verdict_columns(self.verdict), UNVERIFIABLE if self.is_refused else WRONG

@@ -36,22 +36,26 @@ from .report import VerificationReport
 from .verify_options import VerifyOptions
 
 NARROW_BITS = 16
-MAX_OPS = 5  # that are named
+MAX_OPS = 5  # maximum number of named ops
 
 
 @with_process_options
 def verify_models(original: ModelLike, other: ModelLike | None, options: VerifyOptions) -> VerificationReport:
     """Compare the outputs of `other` with those of `original` in onnxruntime, both without optimizations.
 
-    With an `engine`, such as `openvino`, or `settings` of `tune`, these run `other`, or the original itself if there is
-    no other model. Precisions other than f32, such as `openvino:bf16`, are measured with a `budget`, 1% by default.
-    `inputs`, `shape` and `memory` are as for `optimize`, `effort` as its `verify`; `exact` requires
-    bit-identical outputs. With `prove`, the regions in which models that agree differ are also proved, if they are
-    small enough. With a `budget`, such as `1%`, the models may differ on purpose: the report's `accuracy` says by how
-    much, on typical inputs, `inputs` or `labelled` rows, for which `metric` is a function as for `quantize`.
+    Options:
+        engine: an engine that runs `other`, or the original if there is no other model, such as `openvino`. Precisions
+            other than f32, such as `openvino:bf16`, are measured with a `budget`, 1% by default.
+        settings: a settings file of `tune`, used like `engine`.
+        inputs, shape, memory: as for `optimize`; `effort` is its `verify`.
+        exact: require bit-identical outputs.
+        prove: if the models agree, also prove the regions in which they differ, if they are small enough.
+        budget: accept a model that differs intentionally, up to an accuracy loss such as `1%`. The report's `accuracy`
+    is
+            measured on typical inputs, `inputs`, or `labelled` rows, with `metric` as for `quantize`.
 
-    Raises ModelError for an unusable model or input, UsageError for an unknown effort, UnverifiableError if no inputs
-    can be generated for the original.
+    Raises ModelError for an unusable model or input, UsageError for an unknown effort, and UnverifiableError if no
+    inputs can be generated for the original.
 
     Examples:
         >>> report = verify("model.onnx", optimize("model.onnx").model)
@@ -67,7 +71,7 @@ def verify_models(original: ModelLike, other: ModelLike | None, options: VerifyO
     first = model_source(original, inline=False)
     second = model_source(original if other is None else other, inline=False, takes_ort=True)
     if second.is_ort:
-        require(not options.prove, f"--prove is for .onnx files, not for {second.label}")
+        require(not options.prove, f"--prove needs .onnx files, not {second.label}")
         config = replace_fields(config or AS_USERS_RUN, model_file=str(second.files[0].resolve()))
     paths = OutputPaths.of(report=options.json, page=options.html)
     data = (*data_files(options.inputs), *data_files(options.labelled))
@@ -121,7 +125,7 @@ def _verdict(
     timer: PhaseTimer,
     config: SessionConfig | None,
 ) -> Verdict:
-    """The verdict on the second model, in an engine if there is a config, which names a file of onnxruntime."""
+    """The verdict on the second model, in an engine if `config` is given, which names a file of onnxruntime."""
     with OracleProcess(first.loadable(), spec, options.seed, label=first.label, report=timer.report) as oracle:
         with timer.phase(RUNNING_ORIGINAL):
             oracle.wait()
@@ -135,7 +139,7 @@ def _verdict(
 def _proofs(
     first: ModelSource, model: Model, second: ModelSource, options: VerifyOptions, timer: PhaseTimer
 ) -> RegionProofs:
-    """The proofs of the regions in which models that agree differ; `model` is the first."""
+    """Prove the regions in which models that agree differ; `model` is the first."""
     from ..optimize.region_proofs import ProvedModels, built_in_rewrites, proofs_of  # noqa: PLC0415 - imports z3
 
     with timer.phase(PROVING):
@@ -145,14 +149,14 @@ def _proofs(
 
 
 def _compared_config(options: VerifyOptions) -> SessionConfig | None:
-    """The session that is compared, if an engine or settings are given."""
+    """The session to compare, if an engine or settings are given."""
     if options.settings is not None:
         return read_tuned_settings(Path(options.settings)).session.config()
     return None if options.engine is None else compared_config(options.engine)
 
 
 def _precision_in(config: SessionConfig, model: ModelSource) -> str:
-    """The precision in an engine, and what runs where in an engine of several."""
+    """The precision in an engine and, if it consists of several, what runs where."""
     if config.engine != SPLIT:
         return config.precision
     with RemoteBackend(config) as backend:
@@ -160,7 +164,7 @@ def _precision_in(config: SessionConfig, model: ModelSource) -> str:
 
 
 def _wrong_ops(model: Model, verdict: Verdict | None) -> str:
-    """The op that computes the first wrong value, or the ops that do together, in words; "" if they are not known."""
+    """The op that computes the first wrong value, or the ops that together do; "" if unknown."""
     region = verdict.failure.region if verdict is not None and verdict.failure is not None else frozenset[str]()
     found = ops_in(model.graph, region)
     more = f" and {len(found) - MAX_OPS} other ops" if len(found) > MAX_OPS else ""
@@ -168,7 +172,7 @@ def _wrong_ops(model: Model, verdict: Verdict | None) -> str:
 
 
 def _narrow_types(model: Model) -> set[int]:
-    """The types of 16 bits or fewer of constants, other than bools."""
+    """The types of constants with 16 bits or fewer, other than bools."""
     found = {v.known_dtype for graph in model.graph.with_subgraphs() for v in graph.initializers}
     return {t for t in found - {onnx.TensorProto.BOOL, onnx.TensorProto.STRING, 0} if element_bits(t) <= NARROW_BITS}
 

@@ -26,7 +26,7 @@ from ..options import (
 )
 
 DEFAULT_BUDGET = "1%"
-"""The loss that is allowed to an engine in another precision than the model's."""
+"""The loss allowed to an engine in another precision than the model's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class VerifyOptions(
     prove: bool = verification_option(False, "Also prove the regions in which the models differ.", is_own=True)
 
     def __post_init__(self) -> None:
-        """Raise UsageError for a budget of another form, and for options that contradict each other."""
+        """Raise UsageError for a malformed budget, and for options that contradict each other."""
         super().__post_init__()
         self.require_no_session(engine=self.engine)
         named = "--engine" if self.engine is not None else "--settings" if self.settings is not None else ""

@@ -108,7 +108,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
         ("--labelled one_row.npz", BAD, "one_row.npz: only one row; the search and the report need at least one each"),
         ("--labelled text_labels.npz", BAD, "y names classes by numbers, the labels by strings: give a --metric"),
         ("--labelled labelled.npz --metric code.py:boom", BAD, "code.py:boom: ValueError: kaput"),
-        ("--labelled labelled.npz --metric code.py:nan", BAD, "--metric code.py:nan: it returned nan, which is not an"),
+        ("--labelled labelled.npz --metric code.py:nan", BAD, "--metric code.py:nan: it returned nan, which is not a"),
         ("--labelled labelled.npz --metric code.py:text", BAD, "code.py:text: ValueError: could not convert"),
         ("--labelled labelled.npz --metric top3", USAGE, "--metric top3: choose from top1, top5, r2, snr, tokens, "),
         ("--metric wer", USAGE, "--metric wer needs a labelled set: give --labelled"),

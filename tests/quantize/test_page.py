@@ -151,12 +151,12 @@ def test_original_without_changes_has_a_page(run: Run) -> None:
             0,
             "the search ran out of time before a candidate that may be faster or smaller",
         ),
-        ("latency", "time", 2, "the search ran out of time, none of the 2 candidates that it scored within the"),
+        ("latency", "time", 2, "the search ran out of time, and none of the 2 scored candidates was within the"),
         (
             "memory",
             "trials",
             1,
-            "the search reached its number of trials, the one that it scored not within the",
+            "the search reached its number of trials, and the only scored candidate was not within the",
         ),
     ],
 )
@@ -169,7 +169,7 @@ def test_a_search_that_ended_early_says_so(run: Run, goal: Any, ended_by: str, s
     assert words in document.verdict
     page = ParsedPage(page_html(document))
     assert page.text.count(words) == 2  # the verdict, and the tile of the result
-    hint = f"--{ended_by} gives it more" if ended_by else "gives it more"
+    hint = f"raise --{ended_by}" if ended_by else "to resume it"
     assert (hint in page.text) == bool(ended_by)
 
 

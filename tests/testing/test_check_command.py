@@ -203,7 +203,7 @@ def test_a_file_with_nothing_to_check_says_what_it_has(tmp_path: Path) -> None:
     )
     contents = "target empty without decompositions of its own, pipeline mine of other passes, analysis size"
     output = invoke(path, "--json", report, code=INCONCLUSIVE).output
-    assert f"{path} has nothing to check: it has {contents}" in output
+    assert f"{path} has nothing to check, only {contents}" in output
     assert json.loads(report.read_text())["nothing_to_check"] == {str(path): contents}
 
 
@@ -223,8 +223,8 @@ def test_an_interrupted_check_reports_what_is_finished(rules: Path, tmp_path: Pa
     report = tmp_path / "report.json"
     rules.write_text(RULES.replace("return 0", "raise KeyboardInterrupt"))
     output = invoke(rules, "--budget", "20", "--json", report, code=130).output
-    assert "interrupted while idle (4 of 4); 3 of 4 are checked" in output
-    assert "idle is not checked: interrupted" in output
+    assert "interrupted while idle (4 of 4); 3 of 4 were checked" in output
+    assert "idle: not checked (interrupted)" in output
     assert "3 rules: 1 sound, 1 wrong, 1 inconclusive" in output
     data = json.loads(report.read_text())
     assert (len(data["rules"]), data["unfinished"]) == (3, ["idle"])

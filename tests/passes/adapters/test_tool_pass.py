@@ -108,19 +108,19 @@ def test_renamed_inner_values_do_not_change_ops() -> None:
     ("option", "why", "message"),
     [
         ("rename_output", FailureKind.INTERFACE, "output y is now called other"),
-        ("drop_output", FailureKind.INTERFACE, "output y is gone"),
+        ("drop_output", FailureKind.INTERFACE, "output y was removed"),
         ("rename_input", FailureKind.INTERFACE, "input x is now called other"),
         ("retype_input", FailureKind.INTERFACE, "input x was float[N,4] and is double[N,4]"),
         ("resize_input", FailureKind.INTERFACE, "input x was float[N,4] and is float[N,5]"),
-        ("drop_default", FailureKind.INTERFACE, "input d is gone"),
+        ("drop_default", FailureKind.INTERFACE, "input d was removed"),
         ("change_default", FailureKind.INTERFACE, "overridable initializer d changed"),
         ("raise_opset", FailureKind.INTERFACE, "opset 17 of ai.onnx became 18"),
         (
             "other_domain",
             FailureKind.INTERFACE,
-            "it brought in operators of com.microsoft, which the model does not use",
+            "it added operators of com.microsoft, which the model does not use",
         ),
-        ("own_operator", FailureKind.INTERFACE, "it brought in QuickElu, which opset 17 of ai.onnx does not have"),
+        ("own_operator", FailureKind.INTERFACE, "it added QuickElu, which opset 17 of ai.onnx does not have"),
         ("assert_in_c", FailureKind.RAISED, "tool:assert_in_c: RuntimeError: erase: Assertion `unused` failed. again"),
         ("make_cycle", FailureKind.RAISED, "its result is not a model: "),
         ("leave_file", FailureKind.RAISED, "its result is not a model: w has its elements in another file"),
@@ -251,7 +251,7 @@ def test_cache_of_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_model_over_two_gigabytes_is_declined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "MAX_MESSAGE_BYTES", 100)
-    with pytest.raises(PassFailed, match="tool:nothing: it cannot be given a model over 2 GB"):
+    with pytest.raises(PassFailed, match="tool:nothing: it cannot process a model over 2 GB"):
         tool("nothing").run(from_onnx(load(TEXT)).graph, ChangeLog())
 
 

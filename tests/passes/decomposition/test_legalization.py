@@ -304,7 +304,7 @@ CONDITIONS: Mapping[str, tuple[Support, str]] = {
     "the name of a type": (Support(attributes={"group": ("float",)}), "group 1"),
     "a list": (Support(attributes={"pads": ((0, 0, 0, 0),)}), "pads [1, 1, 1, 1]"),
     "a constant": (Support(constant=("W", "B")), "W is not constant"),
-    "an input": (Support(omitted=("B",)), "B is given"),
+    "an input": (Support(omitted=("B",)), "B is present"),
     "an opset": (Support(first=18), "opset 17, it takes 18 and later"),
     "opsets": (Support(first=11, last=16), "opset 17, it takes 11 to 16"),
     "a condition": (Support(condition=lambda op: require(op.attr("group") > 1, "one group")), "one group"),
@@ -367,7 +367,7 @@ def test_reasons_of_decompositions_are_explained(as_is: bool) -> None:
     (found,) = explain(picture, "mish_of_engine", target=own, as_is=as_is).passes
     assert [c.place for c in found.changes] == ["y"]
     (note,) = explain(picture, "mish_of_engine", plugin=[own], as_is=as_is).notes
-    assert note == "mish_of_engine is not in the pipeline basic; `passes run` takes it with --target small"
+    assert note == "mish_of_engine is not in the pipeline basic; `passes run` runs it with --target small"
 
 
 def test_decompositions_of_a_target_come_first_whatever_their_size() -> None:

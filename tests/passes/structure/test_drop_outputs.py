@@ -52,7 +52,7 @@ test_needed_outputs_stay = rewrites.all_stay("""
 def test_used_output_cannot_be_dropped() -> None:
     model = from_onnx(load("g (float[2] x) => (float[2] y) { a, m = Dropout(x) y = Neg(a) }"))
     (op,) = model.graph.ops("Dropout")
-    with pytest.raises(GraphError, match="cannot leave out a of Dropout a: it is still used"):
+    with pytest.raises(GraphError, match="cannot drop a of Dropout a: it is still used"):
         drop_output(op, 0)
     drop_output(op, 1)
     model.graph.validate()

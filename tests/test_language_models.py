@@ -59,8 +59,8 @@ def test_a_cache_of_integers_is_asked_for_and_said(tmp_path: Path) -> None:
     values = [*result.model.graph.input, *result.model.graph.output]
     types = {v.name: v.type.tensor_type.elem_type for v in values}
     assert {types[name] for name in types if name.startswith(("past", "present"))} == {TensorProto.INT8}
-    said = "--int8-cache changed the interface: 4 inputs and 4 outputs are int8, such as past.0.key and"
-    assert any(note.startswith(said) for note in result.report.notes)
+    said = "int8_cache changed the interface: 4 inputs and 4 outputs are int8, such as past.0.key and"
+    assert any(note.startswith(said) for note in result.report.notes), result.report.notes
     assert result.report.result.bytes < result.report.original.bytes
     result.save(tmp_path / "int8.onnx")
     text, figures = LabelledSet.read(tmp_path / "text.npz"), list[float]()
@@ -72,4 +72,4 @@ def test_a_cache_of_integers_is_asked_for_and_said(tmp_path: Path) -> None:
     assert figures[1] == pytest.approx(figures[0], rel=0.05)
     left = quantize(tmp_path / "lm.onnx", **options, int8_cache=True, leave=["Attention"])
     assert not any(note.startswith("the interface") for note in left.report.notes)
-    assert any(note == "--int8-cache: 2 caches stay in float, such as present.0.key" for note in left.report.notes)
+    assert any(note == "int8_cache: 2 caches stay in float, such as present.0.key" for note in left.report.notes)

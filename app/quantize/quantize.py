@@ -79,7 +79,7 @@ from .sensitivity import orders_to_leave, value_errors
 SENSITIVITY_SAMPLES = 8  # on which the errors of single ops are measured
 LARGER = "the result is larger than the original: scales and conversions take more than its weights save"
 SHORT_NAMES = "inner values and nodes have short names: the long ones would be a tenth of the file or more"
-INTEGER_CACHE = "the interface has changed, as --int8-cache asks for: {} and {} are int8, as {} and {}"
+INTEGER_CACHE = "--int8-cache changed the interface: {} and {} are int8, such as {} and {}"
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
 LAST_SHARE = 0.25  # of the time, for the scores and the race of the result
 SCORE_SHARE = 0.05  # of the time, for a run of the original on all samples of a score

@@ -25,7 +25,7 @@ Outcome = TypeVar("Outcome")
 Subject_contra = TypeVar("Subject_contra", contravariant=True)
 Other_contra = TypeVar("Other_contra", contravariant=True)
 Outcome_co = TypeVar("Outcome_co", covariant=True)
-FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?: [A-Z]{2,}\b)?")
+FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*[a-z0-9])(?: [A-Z]{2,}\b)?")
 """An option of the command line in a message, possibly with the name of its value."""
 NOTHING = {"text/html": "", "text/plain": ""}
 """A cell output without content."""

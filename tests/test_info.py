@@ -1,7 +1,9 @@
 """`passes info`: operators, sizes and interfaces of models, side by side."""
 
 import json
+import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -235,6 +237,15 @@ def test_nodes_of_an_execution_provider(models: tuple[Path, Path], tmp_path: Pat
         output = invoke(models[1], "--ep", "azure").stdout
         assert "second.onnx: 0 of 1 node on azure\n  azure supports no node\n" in output
     assert info(models[1]).models[0].providers is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="libraries are those of Linux")
+def test_files_that_are_no_library_of_a_provider(models: tuple[Path, Path], tmp_path: Path) -> None:
+    (text := tmp_path / "text.so").write_text("no library")
+    os.mkfifo(tmp_path / "fifo.so")
+    refused = invoke(models[1], "--ep-library", text, code=1).stderr
+    assert re.fullmatch(r"error: \S+: text\.so is not a library of an execution provider: Failed to load .+\n", refused)
+    assert "fifo.so: Not a regular file" in invoke(models[1], "--ep-library", tmp_path / "fifo.so", code=2).stderr
 
 
 def test_models_that_no_provider_runs(models: tuple[Path, Path], tmp_path: Path) -> None:

@@ -84,9 +84,11 @@ def assignment(model: Model, config: SessionConfig, *, is_external: bool) -> Pro
             with WorkerProcess[AssignmentWorker](WORKER, LOAD_TIMEOUT, log, session_memory(copy, config)) as process:
                 providers, nodes = process.call().assigned(copy, setting)
         except (EvaluationError, RequestFailed) as e:
-            raise ModelError(f"{e}; {MORE_MEMORY}" if is_lack_of_memory(e) else str(e)) from e
+            message = strip_source_locations(str(e))
+            raise ModelError(f"{message}; {MORE_MEMORY}" if is_lack_of_memory(e) else message) from e
         except WorkerExit as e:
-            raise ModelError(f"onnxruntime does not load it: {e}") from e
+            name = f" with {Path(config.provider_library).name}" if config.provider_library else ""
+            raise ModelError(f"onnxruntime{name} does not load it: {e}") from e
         with log.open(encoding="utf-8", errors="replace") as lines:
             return assignment_of(model.graph, nodes, config.provider, providers, lines)
 

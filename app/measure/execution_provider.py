@@ -21,6 +21,7 @@ from ...core.ort.sessions import (
     short_name,
 )
 from ...core.plugins.pass_spec import parse_specs
+from ...core.support.regular_files import open_regular
 from ...core.support.suggestions import did_you_mean
 from ..options import SessionOptions
 from ..registry.environment import versions
@@ -120,7 +121,7 @@ def library_provider(library: Path, text: str) -> ExecutionProvider:
     """The provider in a library, with the name and options in a text; `cpu` is no name. Raises UsageError."""
     try:
         spec = parse_specs(text)[0]
-        library.open("rb").close()
+        open_regular(library).close()
     except UsageError as e:
         raise UsageError(f"not of the form {SYNTAX}: {e}") from e
     except OSError as e:

@@ -297,12 +297,14 @@ class StoredForm(NamedTuple):
     def of(cls, shape: Sequence[int], axis: int) -> StoredForm:
         """A scale for each index of an axis, or for each block of at most STORED_BLOCK of the weights that have it."""
         before, channels, after = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
-        block = block_extent(after, STORED_BLOCK) if after >= before else block_extent(before, STORED_BLOCK // after)
-        if before * after <= 2 * STORED_BLOCK or block == max(before, after):
-            return cls(tuple(shape), (axis,))
+        whole = cls(tuple(shape), (axis,))
+        if before * after <= 2 * STORED_BLOCK:
+            return whole
         if after >= before:
-            return cls((before, channels, after // block, block), (0, 1, 2))
-        return cls((before // block, block, channels, after), (0, 2))
+            block = block_extent(after, STORED_BLOCK)
+            return whole if block == after else cls((before, channels, after // block, block), (0, 1, 2))
+        block = block_extent(before, STORED_BLOCK // after)
+        return whole if block == before else cls((before // block, block, channels, after), (0, 2))
 
     @property
     def scale_dims(self) -> list[int]:

@@ -629,6 +629,12 @@ def test_weights_are_not_stored() -> None:
     assert quantized(few, EIGHT, STORE_INT8_WEIGHTS) == few
     small = load("g (int64[N] i) => (float[N,4] y) { y = Gather(w, i) }", 17, {"w": normal(8, 4)})
     assert quantized(small, EIGHT, STORE_INT8_WEIGHTS) == small
+    empty = load("g (float[5,200] x) => (float[5,0] y) { y = MatMul(x, w) }", 17, {"w": normal(200, 0)})
+    assert quantized(empty, EIGHT, STORE_INT8_WEIGHTS) == empty
+    nothing = load("g (float[5,0] x) => (float[5,200] y) { y = Gemm<transB=1>(x, w) }", 17, {"w": normal(200, 0)})
+    assert quantized(nothing, EIGHT, STORE_INT8_WEIGHTS) == nothing
+    table = load("g (int64[N] i) => (float[N,200,0] y) { y = Gather(w, i) }", 17, {"w": normal(300, 200, 0)})
+    assert quantized(table, EIGHT, STORE_INT8_WEIGHTS) == table
     computed = load("g (float[1,6,9,9] x, float[8,6,3,3] w) => (float[1,8,7,7] y) { y = Conv(x, w) }", 17)
     assert quantized(computed, EIGHT, STORE_INT8_WEIGHTS) == computed
 

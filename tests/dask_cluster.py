@@ -6,16 +6,15 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from process_faults import wait_until
+
 if TYPE_CHECKING:
     from process_server import ProcessServer
 
-PATIENCE = 300.0  # seconds, used up by failures only
 SCHEDULER = """import sys
 sys.modules["passwright"] = None
 from distributed.cli.dask_scheduler import main
@@ -82,10 +81,3 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     """Kill a process, as if its machine had lost power, and wait for its end."""
     process.kill()
     process.wait()
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)

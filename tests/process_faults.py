@@ -1,4 +1,4 @@
-"""Processes that are killed at a call of the file system, or whose files are cut as on a full disk."""
+"""Processes that are killed at a call of the file system, or whose files are cut as on a full disk; waits for them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,30 @@ import io
 import os
 import resource
 import signal
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from passwright.core.errors import PassesError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+PATIENCE = 300.0  # seconds, used up by failures only
 CALLS = ("mkdir", "open", "replace", "unlink", "rmdir", "fsync", "chmod", "listdir")
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def are_gone(numbers: Iterable[int]) -> bool:
+    """Whether there are no processes of these numbers."""
+    return not any(Path("/proc", str(n)).exists() for n in numbers)
 
 
 def in_fork(work: Callable[[], object]) -> int:

@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from dask_cluster import DaskCluster, kill, wait_until
+from dask_cluster import DaskCluster, kill
 from passwright.app.models.journal import FILE
+from process_faults import are_gone, wait_until
 from rewriting import load
 from tiers import GOLDEN_SAMPLE
 
@@ -190,7 +191,7 @@ def test_command_ended(cluster: DaskCluster, folder: Path, how: signal.Signals) 
     told = len(lines(folder / "told"))
     processes = {int(line) for line in lines(folder / "told")}
     if how != signal.SIGKILL:
-        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in processes))
+        wait_until(lambda: are_gone(processes))
     out, errors = end(begin("zoo", *OPTIONS, "--on", cluster.address, "--resume"))
     assert errors == ""
     assert outcomes(out) == {"done before": done, "not verified": COUNT - done}

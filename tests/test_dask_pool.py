@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 from commands import invoke
-from dask_cluster import DaskCluster, kill, wait_until
+from dask_cluster import DaskCluster, kill
 from passwright.app.models import dask_pool
 from passwright.app.models.dask_pool import DaskPool
 from passwright.app.models.dask_worker import installed_versions
 from passwright.core.errors import PassesError, UsageError
 from passwright.core.processes.worker_process import RequestFailed, WorkerExit
+from process_faults import are_gone, wait_until
 from process_server import ProcessServer
 from rewriting import cases
 
@@ -84,10 +85,6 @@ def replies(cluster: DaskCluster, folder: Path, *jobs: dict[str, Any] | str) -> 
 
 def busy(folder: Path) -> set[int]:
     return {int(p.name.partition(".")[0]) for p in folder.glob("*.busy")}
-
-
-def are_gone(numbers: set[int]) -> bool:
-    return not any(Path("/proc", str(n)).exists() for n in numbers)
 
 
 def test_requests_are_served_by_processes_of_the_workers(cluster: DaskCluster, tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -31,6 +30,7 @@ from passwright.app.verify.report import VerificationReport
 from passwright.core.io.output_paths import OutputFile
 from passwright.core.processes.worker_process import RequestFailed, WorkerError, WorkerExit
 from passwright.core.verify.verdict import Mismatch, Verdict
+from process_faults import PATIENCE, wait_until
 from rewriting import cases, load, op_types
 from sample_reports import comparison
 from tiers import slow_unless
@@ -41,7 +41,6 @@ TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) b = Relu(a) c = Rel
 OK, BAD, USAGE, WRONG = range(4)
 NO_MODEL = "bad.onnx: not an ONNX model: this is not a protobuf message"
 ALL = ("zoo/a.onnx", "zoo/sub/b.onnx", "zoo/c.onnx", "zoo/bad.onnx")
-PATIENCE = 300.0  # seconds, used up by failures only
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 
 # A rule that removes a Relu, which is wrong.
@@ -572,13 +571,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 from passwright.app.cli.entry import main
 sys.argv[0] = "passes"
 main()"""
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def group_members(group: int) -> list[int]:

@@ -27,6 +27,7 @@ from passwright.app.models.pool import (
 )  # fmt: skip
 from passwright.app.models.worker import JobWorker
 from passwright.core.processes.worker_process import WorkerExit
+from process_faults import are_gone
 
 # A worker that sleeps, waits for a file or until others are busy, crashes, crashes only after other requests, or cleans
 # up within a second of SIGTERM.
@@ -70,10 +71,6 @@ def replies(processes: int, *jobs: dict[str, Any]) -> dict[int, Any]:
 
 def pids(folder: Path, kind: str) -> set[int]:
     return {int(p.stem) for p in folder.glob(f"*.{kind}")}
-
-
-def are_gone(numbers: set[int]) -> bool:
-    return not any(Path("/proc", str(n)).exists() for n in numbers)
 
 
 def test_jobs_are_shared(folder: Path) -> None:

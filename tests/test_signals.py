@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
 import pytest
+from process_faults import PATIENCE, wait_until
 from rewriting import load
 from tiers import slow_unless
 
@@ -22,7 +22,6 @@ def simplify(model):
     while True:
         time.sleep(0.1)
 """
-PATIENCE = 300.0  # seconds, used up by failures only
 # Processes that a background job starts inherit that SIGINT is ignored.
 RUN = """import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -88,13 +87,6 @@ def running(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         process.kill()
         process.wait()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def is_gone(pid: int) -> bool:

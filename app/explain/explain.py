@@ -218,7 +218,7 @@ def explain_model(model: ModelLike, name: str, options: ExplainOptions) -> Expla
             notes += (f"{p.name}: {remark}" for remark in p.remarks(run.model.graph, exact_only=options.exact))
     if not subject.in_pipeline:
         targets = [p.name for _, p in subject.rules if isinstance(p, Decompositions)]
-        how = f"it with --target {targets[0]}" if targets else "its pass with --enable"
+        how = f"it with `--target {targets[0]}`" if targets else "its pass with `--enable`"
         notes.append(f"{name} is not in the pipeline {chosen.name}; `passes run` runs {how}")
     if options.at and not _ops_named(run.model.graph, options.at):
         last = next((c for c in reversed(run.changes) if _concerns(c, options.at)), None)

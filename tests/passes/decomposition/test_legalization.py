@@ -367,7 +367,7 @@ def test_reasons_of_decompositions_are_explained(as_is: bool) -> None:
     (found,) = explain(picture, "mish_of_engine", target=own, as_is=as_is).passes
     assert [c.place for c in found.changes] == ["y"]
     (note,) = explain(picture, "mish_of_engine", plugin=[own], as_is=as_is).notes
-    assert note == "mish_of_engine is not in the pipeline basic; `passes run` runs it with --target small"
+    assert note == "mish_of_engine is not in the pipeline basic; `passes run` runs it with `--target small`"
 
 
 def test_decompositions_of_a_target_come_first_whatever_their_size() -> None:

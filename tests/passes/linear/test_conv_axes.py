@@ -80,7 +80,7 @@ test_columns_stay = columns.all_stay("""
 def test_equivalent(kernel: int, stride: int, dilation: int, begin: int, end: int, groups: int) -> None:
     attrs = f"strides=[{stride}], dilations=[{dilation}], pads=[{begin},{end}], group={groups}"
     model = load(
-        f"g (float[2,64,12] x) => (float[h,i,j] y) {{ y = Conv<{attrs}>(x, w, b) }}",
+        f"g (float[2,64,24] x) => (float[h,i,j] y) {{ y = Conv<{attrs}>(x, w, b) }}",
         weights=arrays(f"64,{64 // groups},{kernel}"),
     )
     result, change_log = apply_passes(model, LIFT_CONVS)

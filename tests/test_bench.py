@@ -160,6 +160,22 @@ def accuracy(path: Path, examples: Path, metric: str = "") -> float:
     return found
 
 
+def test_figures_have_intervals_where_they_differ_among_rows(tmp_path: Path) -> None:
+    path, labelled = tmp_path / "m.onnx", tmp_path / "rows.npz"
+    onnx.save(load("g (float[N,3] x) => (float[N,3] y) { y = Identity(x) }"), path)
+    x = np.random.default_rng(0).normal(size=(100, 3)).astype(np.float32)
+    labels = x.argmax(1)
+    labels[:10] = (labels[:10] + 1) % 3
+    np.savez(labelled, x=x, labels=labels)
+    report = bench(path, labelled=labelled, metric="top1,loss", batch=(1,), threads=1, min_time=0.01)
+    (found,) = report.models
+    assert found.accuracy == pytest.approx(0.9)
+    assert found.intervals["top-1"] == pytest.approx((0.84, 0.96), abs=0.03)
+    assert found.intervals["loss"][0] < found.further_figures["loss"] < found.intervals["loss"][1]
+    np.savez(labelled, x=x, labels=x.argmax(1))
+    assert not bench(path, labelled=labelled, batch=(1,), threads=1, min_time=0.01).models[0].intervals
+
+
 @pytest.mark.parametrize("batch", ["N", "1", "2", "3", "7"])
 def test_top_1_at_any_batch_size(batch: str, tmp_path: Path) -> None:
     """Five rows in batches of 1, 2, 3 or 7: padding rows are not counted as samples."""

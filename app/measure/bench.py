@@ -30,7 +30,14 @@ from ..registry.python_data import data_files, read_given
 from ..report.notebook import report_card, report_line
 from ..report.progress import phase_callback, with_keywords
 from . import benchmark
-from .accuracy import LabelledSet, labelled_outputs, load_metric, notes_about
+from .accuracy import (
+    LabelledSet,
+    figures_of_parts,
+    jackknife_interval,
+    labelled_outputs,
+    load_metric,
+    notes_about,
+)
 from .bench_options import BenchOptions
 from .execution_provider import engine_versions, session_configs
 from .feeds import Feeds, isolated_run_check, make_feeds
@@ -43,8 +50,9 @@ class ModelBenchmark(Struct, frozen=True):
     """One model: its `bytes` on disk, its metrics, and its latency divided by the first one's, by batch size.
 
     `accuracy` is None without a metric, or if there is an `accuracy_failure`; `further_figures` are the values of
-    further metrics by name. `own_inputs`: the model does not accept the inputs of the first one, and was measured with
-    others. `engine` is the requested engine and precision; the metrics have the precision that was used.
+    further metrics by name, and `intervals` the 95 % confidence intervals of all values by name, where known.
+    `own_inputs`: the model does not accept the inputs of the first one, and was measured with others. `engine` is the
+    requested engine and precision; the metrics have the precision that was used.
     """
 
     model: str
@@ -53,6 +61,7 @@ class ModelBenchmark(Struct, frozen=True):
     ratios: dict[int, RatioInterval] = msgspec.field(default_factory=dict[int, RatioInterval])
     accuracy: float | None = None
     further_figures: dict[str, float] = msgspec.field(default_factory=dict[str, float])
+    intervals: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict[str, tuple[float, float]])
     accuracy_failure: str = ""
     own_inputs: bool = False
     engine: str = ONNXRUNTIME
@@ -287,12 +296,13 @@ def _with_accuracy(
     """The benchmark with the accuracy, if the model runs."""
     if result.measured.failure or model.model is None:
         return structs.replace(result, accuracy_failure=result.measured.failure or model.load_error)
+    intervals = dict[str, tuple[float, float]]()
     try:
-        accuracy, *further = figures_of(model.source, config, examples, metrics, notes)
+        accuracy, *further = figures_of(model.source, config, examples, metrics, notes, intervals)
     except EvaluationError as e:
         return structs.replace(result, accuracy_failure=format_error(e))
     by_name = {m.name: figure for m, figure in zip(metrics[1:], further, strict=True)}
-    return structs.replace(result, accuracy=accuracy, further_figures=by_name)
+    return structs.replace(result, accuracy=accuracy, further_figures=by_name, intervals=intervals)
 
 
 def figures_of(
@@ -301,10 +311,12 @@ def figures_of(
     examples: LabelledSet,
     metrics: Sequence[Metric],
     notes: dict[str, None] | None = None,
+    intervals: dict[str, tuple[float, float]] | None = None,
 ) -> list[float]:
     """Compute metrics of a model's outputs on a labelled set, in a separate process.
 
-    Notes on outputs are added to `notes`. Raises the errors of `labelled_outputs`.
+    Notes on outputs are added to `notes`, and the intervals of values that differ among parts of the rows to
+    `intervals`. Raises the errors of `labelled_outputs`.
     """
     model = source.load()
     inputs = input_specs(model)
@@ -312,4 +324,10 @@ def figures_of(
         found = labelled_outputs(remote(source.loadable()), inputs, [v.name for v in model.graph.outputs], examples)
     if notes is not None:
         notes |= dict.fromkeys(notes_about(found))
-    return [metric(found, examples.labels(inputs)) for metric in metrics]
+    labels = examples.labels(inputs)
+    figures = [metric(found, labels) for metric in metrics]
+    for metric, figure in zip(metrics, figures, strict=True) if intervals is not None else ():
+        interval = jackknife_interval(figure, figures_of_parts(metric, found, labels))
+        if intervals is not None and interval is not None and interval[0] < interval[1]:
+            intervals[metric.name] = interval
+    return figures

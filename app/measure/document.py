@@ -10,7 +10,7 @@ from rich.filesize import decimal
 
 from ...core.ort.engines import ONNXRUNTIME, SINGLE
 from ...core.ort.sessions import short_name
-from ..report.document import TERMINAL, Document, Lines, Table, TableRow, table
+from ..report.document import TERMINAL, Cell, Document, Lines, Table, TableRow, table
 from ..report.number_text import compact, duration, duration_range, plural, ratio_with_bounds, with_version
 from .metrics import load_note
 
@@ -44,13 +44,21 @@ def size_table(report: BenchReport) -> Table:
     rows = list[TableRow]()
     for model in report.models:
         m = model.measured
-        cells = [decimal(model.bytes), "-" if m.failure else duration(m.creation_seconds)]
+        cells: list[Cell] = [decimal(model.bytes), "-" if m.failure else duration(m.creation_seconds)]
         if report.metric:
-            figures = [model.accuracy, *map(model.further_figures.get, report.further_metrics)]
-            cells += ["-" if figure is None else f"{figure:.4f}" for figure in figures]
+            figures = {report.metric: model.accuracy, **model.further_figures}
+            names = [report.metric, *report.further_metrics]
+            cells += [_figure_cell(figures.get(name), model.intervals.get(name)) for name in names]
         rows.append(TableRow([display_name(model, report), *cells], "wrong" if m.failure else ""))
     metrics = filter(None, [report.metric, *report.further_metrics])
     return table("Sizes", ("model", "on disk", "session created in", *metrics), rows)
+
+
+def _figure_cell(figure: float | None, interval: tuple[float, float] | None) -> Cell:
+    """A figure and, below it, its interval."""
+    if figure is None:
+        return "-"
+    return f"{figure:.4f}" if interval is None else (f"{figure:.4f}", "{:.3f} to {:.3f}".format(*interval))
 
 
 def memory_table(report: BenchReport) -> Table:
@@ -90,7 +98,8 @@ def condition_lines(report: BenchReport) -> Iterator[str]:
     """The conditions of the measurement."""
     if report.metric:
         names = " and ".join([report.metric, *report.further_metrics])
-        yield f"{names} over {plural(report.samples, 'labelled sample')}"
+        has_intervals = any(model.intervals for model in report.models)
+        yield f"{names} over {plural(report.samples, 'labelled sample')}" + ", with 95 % intervals" * has_intervals
     counts = sorted({m.measured.threads for m in report.models if not m.measured.failure})
     threads = f"{' or '.join(map(str, counts))} thread{'s' * (counts != [1])}" if counts else "no threads"
     engines = [*dict.fromkeys(m.engine for m in report.models)]

@@ -92,10 +92,19 @@ def require_same_defaults(
 
 
 def type_text(proto: onnx.TypeProto) -> str:
-    """A type in ONNX's text format: `float[N,4]`, `float[?,4]` with an unknown dim, `float` with unknown rank."""
-    kind = proto.WhichOneof("value")
-    if kind not in {"tensor_type", "sparse_tensor_type"}:
-        return " ".join(str(proto).split()) or "of any type"
-    tensor = proto.tensor_type if kind == "tensor_type" else proto.sparse_tensor_type
+    """A type in ONNX's text format: `float[N,4]`, `float[?,4]` with an unknown dim, `seq(map(int64, float))`."""
+    match proto.WhichOneof("value"):
+        case "tensor_type":
+            tensor = proto.tensor_type
+        case "sparse_tensor_type":
+            tensor = proto.sparse_tensor_type
+        case "sequence_type":
+            return f"seq({type_text(proto.sequence_type.elem_type)})"
+        case "optional_type":
+            return f"optional({type_text(proto.optional_type.elem_type)})"
+        case "map_type":
+            return f"map({element_type(proto.map_type.key_type)}, {type_text(proto.map_type.value_type)})"
+        case _:
+            return " ".join(str(proto).split()) or "of any type"
     dims = (d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim)
     return element_type(tensor.elem_type) + (dims_text(dims) if tensor.HasField("shape") else "")

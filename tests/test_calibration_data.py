@@ -299,15 +299,15 @@ def test_as_many_samples_are_scored_as_the_time_allows(tmp_path: Path, labelled:
     assert whole.affordable(model, ["z"], 1000.0) == 0  # it does not run, which the criteria report
     assert whole.limited(0) is whole
     few = whole.limited(whole.affordable(model, ["y"], 0.0))
-    assert (few.counts["search"], few.counts["report"]) == (8, 8)
-    note = f"candidates are scored on 8 of {len(whole.search)} samples, as more would take too much of --time"
+    assert (few.counts["search"], few.counts["report"]) == (32, 32)
+    note = f"candidates are scored on 32 of {len(whole.search)} samples, as more would take too much of --time"
     assert few.notes[-1] == note
     assert few.digest() != whole.digest()
     criteria = few.criteria(source.load(), Budget.parse("1%"), model)
     assert criteria.excess(model)[1] == ""
     if isinstance(few.search, LabelledPart):
         chosen = [x // 2 for x in few.search.examples.arrays["x"][:, 0].tolist()]
-        assert (chosen[0], chosen[-1], len(chosen)) == (0, 198, 8)  # of the whole set
+        assert (chosen[0], chosen[-1], len(chosen)) == (0, 198, 32)  # of the whole set
         assert few.search.examples.arrays["labels"].tolist() == [x % 2 for x in chosen]
 
 

@@ -42,7 +42,7 @@ MAX_SAMPLES = 512
 DRAWN_SAMPLES = 32
 DISJOINT_SAMPLES = 3  # from which each part of the data has samples of its own
 MAX_CALIBRATION_SAMPLES = 128  # more change the ranges little, and cost time for each scheme
-LEAST_SCORED = 8  # samples of the search, and of the report, however long a run takes
+LEAST_SCORED = 32  # samples of the search, and of the report, however long a run takes
 Loader = Callable[[], Feeds]
 
 

@@ -396,7 +396,7 @@ def prepare(
         leave, notes = excluded_names(options.leave, loaded.graph, graph, names)
     with timer.phase(RUNNING_ORIGINAL):
         file = source.loadable_file(folder)
-        names, seconds = [v.name for v in loaded.graph.outputs], SCORE_SHARE * options.time
+        names, seconds = list(dict.fromkeys(v.name for v in loaded.graph.outputs)), SCORE_SHARE * options.time
         known = f"{len(samples.search)} samples in {seconds:g} s"  # an interrupted search goes on with as many
         affordable = partial(samples.affordable, file, names, seconds)
         samples = samples.limited((journal or Journal()).result(known, int, affordable))

@@ -43,7 +43,7 @@ from passwright.app.tune.decisions import (
     session_choices,
     with_engine_pipeline,
 )
-from passwright.app.tune.document import comparison_rows, describe, summary_lines
+from passwright.app.tune.document import comparison_rows, describe, summary_lines, tune_tiles
 from passwright.app.tune.loss_limit import LossLimit
 from passwright.app.tune.objective import Objective, noise, widened
 from passwright.app.tune.outcome import LastRace, finalists, race_finalists
@@ -1033,6 +1033,7 @@ def test_a_search_without_races_says_so() -> None:
     kept = replace(found, configuration=found.start, trials=[RaceTrial("sessions", "one thread", LIMITED)])
     assert (found.is_undecided, kept.is_undecided) == (False, True)
     assert summary_lines(kept) == [f"{KEPT}: the search ended before a choice was raced"]
+    assert next(tune_tiles(kept)).note == "no choice was raced"
     raced = replace(found, configuration=found.start)
     assert summary_lines(raced) == [f"{KEPT}: of 2 choices, none was significantly better"]
     assert not raced.is_undecided

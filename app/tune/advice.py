@@ -189,7 +189,7 @@ def describe(report: AdviceReport) -> Document:
     tuned, size = report.tuned, report.tuned.original.bytes
     verdict = "no technique was significantly faster than onnxruntime's defaults"
     if not any(a.time is not None for a in report.advice):
-        verdict = "no technique was measured within the time limit: give --time"
+        verdict = "no technique was measured within the time limit: give --time more seconds"
     if tuned.ratio is not None:
         verdict = f"{ratio_with_bounds(tuned.ratio)} of the time with all of them (verified): {', '.join(tuned.words)}"
     rows = [

@@ -68,7 +68,8 @@ def tune_tiles(report: TuneReport) -> Iterator[Tile]:
     """Yield the figure of the objective, memory, file size, and the number of choices."""
     a, b = report.original, report.result
     if report.ratio is None:
-        yield Tile("result", "the original", note="nothing was significantly better")
+        why = "no choice was raced" if report.is_undecided else "nothing was significantly better"
+        yield Tile("result", "the original", note=why)
     else:
         yield Tile(
             report.objective.figure, ratio(report.ratio), note=f"{bounds(report.ratio)} of the original's", tone="good"

@@ -268,7 +268,7 @@ METRIC_ERRORS = [
     ("f.py:missing", UsageError, "has no function missing"),
     ("f.py:word", UsageError, "has no function word"),
     ("f.txt", UsageError, "f.txt: choose from top1, top5, .*, or give file.py:function"),
-    ("none.py", PluginError, "none.py is not a Python file"),
+    ("none.py", PluginError, "none.py does not exist"),
     ("broken.py", PluginError, "ValueError: at once"),
     ("f.py:breaks", PluginError, "f.py:breaks: ZeroDivisionError"),
     ("f.py:nothing", ModelError, "returned nan"),

@@ -308,7 +308,7 @@ def test_selection_among_two_plugins(model: Path, tmp_path: Path) -> None:
 @cases(
     ("content", "message"),
     {
-        "missing": (None, "is not a Python file"),
+        "missing": (None, "does not exist"),
         "empty": ("x = 1", "defines neither a pass nor a rule"),
         "import": ("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
         "syntax": ("def (", "SyntaxError"),

@@ -12,7 +12,7 @@ from types import CodeType, ModuleType
 
 from ..errors import PluginError
 from .author_errors import describe_exception
-from .regular_files import open_regular
+from .regular_files import open_regular, unreadable
 
 FILE_MODULE_PREFIX = "passwright_local_"
 _IMPORTED: ContextVar[dict[Path, ModuleType] | None] = ContextVar("_IMPORTED", default=None)
@@ -74,7 +74,7 @@ def _import(path: Path) -> ModuleType:
     try:
         open_regular(path).close()
     except OSError as e:
-        raise PluginError(f"{path} is not a Python file: {e.strerror}") from e
+        raise PluginError(unreadable(path, e, "Python file")) from e
     name = FILE_MODULE_PREFIX + path.stem
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

@@ -153,7 +153,7 @@ def test_json_to_stdout(rules: Path) -> None:
         (["quite_another"], USAGE, "no pass or rule is named quite_another (see `passes list --search quite_another`)"),
         (["cancel_negatoins"], USAGE, "did you mean cancel_negations"),
         (["onnxoptimizer:nothing"], USAGE, "onnxoptimizer has no pass named 'nothing'"),
-        (["missing.py"], BAD, "is not a Python file"),
+        (["missing.py"], BAD, "does not exist"),
         (["cancel_negations", "--budget", "0"], USAGE, "budget"),
         (["cancel_negations", "--repro", "/dev/null/x"], BAD, "cannot write"),
     ],

@@ -84,7 +84,7 @@ def test_hints_in_notebooks_are_keywords(option: str, keyword: str) -> None:
 
 
 CARDS: dict[str, tuple[Callable[[], Any], str, str]] = {
-    "explain": (lambda: passwright.explain(load(TEXT), "drop_identity"), "", "in a run of basic; not verified"),
+    "explain": (lambda: passwright.explain(load(TEXT), "drop_identity"), "", "in a run of basic; nothing was verified"),
     "info": (lambda: passwright.info(load(TEXT)), "none", "g"),
     "bisect ort": (lambda: passwright.bisect_ort(load(TEXT)), "good", "agrees with itself unoptimized"),
     "bisect engine": (lambda: passwright.bisect_engine(load(TEXT), "onnxruntime"), "good", "agrees with onnxruntime"),

@@ -142,7 +142,7 @@ def test_result_states_its_conditions_which_excuse_numbers_that_are_not_finite(t
     assert verdict.excused_sets > 0
     assert verdict.conditions == ("drop_guard: nothing is NaN",)
     assert any("which a condition of the model permits" in note for note in verdict.notes)
-    assert "where numbers are not finite, which conditions of the model permit" in verdict_line(verdict)
+    assert "the outputs differ at NaN or infinite values, which conditions of the model permit" in verdict_line(verdict)
     given = verify(model, stated, inputs={"x": np.array([[1, 2, 3, np.nan]], np.float32)})
     assert not given.agrees
     assert verify(stated, model).verdict.failure.is_nonfinite_only

@@ -171,7 +171,7 @@ def test_undeclared_random_outputs_are_compared() -> None:
     text = "g (float[8] x) => (float[8] y) { r = RandomNormalLike(x) y = Add(x, r) }"
     found = blamed(text, "basic", random_outputs=())
     assert found.optimizers == ()
-    assert found.remark.endswith("it fails with optimization off, too, so no optimizer is to blame")
+    assert found.remark.endswith("it also fails with optimization off, so no optimizer is the cause")
 
 
 def test_model_in_a_file_with_external_weights(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_unknown_optimizer_is_remarked(monkeypatch: pytest.MonkeyPatch) -> None:
     found = blamed(PAD_MODEL, "basic")
     assert found.optimizers == ()
     assert found.remark.startswith("still wrong with all known optimizers disabled: y: off by up to ")
-    assert found.remark.endswith("correct with optimization off, so the wrong optimizer is not known by name")
+    assert found.remark.endswith("correct with optimization off, so the name of the wrong optimizer is unknown")
 
 
 SHAPES = {"w": (3, 4), "bias": (4,), "k": (4, 3, 1, 1), "offset": (4, 1, 1), "wide": (16, 8, 1, 1), "scale": ()}
@@ -340,7 +340,7 @@ def test_value_files_round_trip(value: Any, tmp_path: Path) -> None:
 
 
 def test_unsupported_value_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(UnverifiableError, match="a value cannot be given to a process of its own"):
+    with pytest.raises(UnverifiableError, match="a value cannot be sent to another process"):
         value_files.write_value({"x": Lock()}, tmp_path / "value")
 
 

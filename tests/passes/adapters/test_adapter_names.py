@@ -54,7 +54,7 @@ def test_missing_tool_error_names_pip_install(monkeypatch: pytest.MonkeyPatch) -
         adapter("onnxsim")
     assert available()["onnxsim"] == "not installed (pip install onnxsim)"
     assert available()["ort"] == "1.0"
-    with pytest.raises(UnknownNameError, match="its only name is onnxslim"):
+    with pytest.raises(UnknownNameError, match="onnxslim has no separate passes; use onnxslim"):
         adapter("onnxslim:x")
 
 

@@ -155,7 +155,7 @@ def two_roots(op: Any, x: Any) -> Any:
     ("pattern", "message"),
     {
         "several roots": (two_roots, "several roots"),
-        "no operator": (lambda _, x: x, "an output of an operator"),
+        "no operator": (lambda _, x: x, "the output of an operator"),
         "a check inside": (lambda op, x: op.Relu(x, _check=bool), "_check"),
         "any number of inputs": (lambda op, *xs: op.Max(*xs), "xs is not supported"),
         "the shape of a variable": (lambda op, x: op.Relu(x.shape), "cannot be traced: AttributeError"),
@@ -173,7 +173,7 @@ def test_unsupported_pattern_raises_rule_error(pattern: Any, message: str) -> No
 
 
 def test_rule_needs_a_name() -> None:
-    with pytest.raises(RuleError, match="give it one"):
+    with pytest.raises(RuleError, match="set name="):
         rule_from_functions(lambda op, x: op.Relu(x), lambda _, x: x)
 
 

@@ -297,5 +297,5 @@ def test_exact_runs_apply_rules_that_promise_it(rules: str, attribute: str, coun
 
 
 def test_contracts_of_rules_are_known(rules: str) -> None:
-    with pytest.raises(PluginError, match=r"the contract of lossy-no-identity is EXACT or ROUNDING"):
+    with pytest.raises(PluginError, match=r"the contract of lossy-no-identity must be EXACT or ROUNDING"):
         adapter(f"{rules}:UNKNOWN_CONTRACT")

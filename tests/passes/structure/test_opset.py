@@ -160,7 +160,7 @@ def test_the_present_opset_is_no_change() -> None:
             "(verify=False converts without)")),
         "no opset": (
             NEG, 16, 99, UsageError,
-            "convert-opset does not take to=99: 99 is not an opset: the installed onnx knows 1 to 28"),
+            "convert-opset does not accept to=99: 99 is not an opset: the installed onnx knows 1 to 28"),
         "zero": (NEG, 16, 0, UsageError, "opset 0: it must be 1 or more"),
     },
 )  # fmt: skip

@@ -21,7 +21,7 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.io.writer import write_for_sessions, write_model
-from ...core.ir.graph import FRESH_NAME_MARK, Graph, constant_bytes, defined_values
+from ...core.ir.graph import FRESH_NAME_MARK, constant_bytes, defined_values
 from ...core.ir.op import Op
 from ...core.ir.quantization_spec import QuantizationSpec
 from ...core.ir.tensor import chunk_bytes
@@ -105,12 +105,16 @@ def _sources(passes: Sequence[Pass]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A compressed model, the lossy changes that made it, and the reasons why passes did not change other places."""
+    """A compressed model, the lossy changes that made it, and the reasons why passes did not change other places.
+
+    `shortened`: the names of the float model in place of which its values have short ones.
+    """
 
     model: Model = field(repr=False)
     changes: tuple[Change, ...]
     is_external: bool
     declines: Mapping[str, str] = field(default_factory=dict[str, str])
+    shortened: set[str] = field(default_factory=set[str], repr=False)
 
     @property
     def keys(self) -> frozenset[ChangeKey]:
@@ -172,18 +176,13 @@ class Candidate:
         if texts > MUCH * size:
             for op in ops:
                 op.name = ""
+            self.shortened.update(v.name for v in known)
             known = []
         kept = {*fixed, *known}
         taken = {v.name for v in kept}
         names = (name for n in count(1) if (name := f"{FRESH_NAME_MARK}{n}") not in taken)
         for v in inner:
             v.name = v.name if v in kept else next(names)
-
-    def lacks_names_of(self, floats: Graph) -> bool:
-        """Whether no inner value has the name that it has in the float model."""
-        edge = {v.name for v in (*floats.inputs, *floats.outputs)}
-        inner = {v.name for op in floats.ops() for v in op.outputs} - edge
-        return bool(inner) and inner.isdisjoint(v.name for op in self.model.graph.ops() for v in op.outputs)
 
     @cached_property
     def digest(self) -> str:

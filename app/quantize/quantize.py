@@ -78,7 +78,7 @@ from .sensitivity import orders_to_leave, value_errors
 
 SENSITIVITY_SAMPLES = 8  # on which the errors of single ops are measured
 LARGER = "the result is larger than the original: scales and conversions take more than its weights save"
-SHORT_NAMES = "inner values and nodes have short names: the long ones would be a tenth of the file or more"
+SHORT_NAMES = "inner values and nodes have short names: long ones take more than a tenth of the bytes of the weights"
 INTEGER_CACHE = "--int8-cache changed the interface: {} and {} are int8, such as {} and {}"
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
 LAST_SHARE = 0.25  # of the time, for the scores and the race of the result
@@ -207,11 +207,7 @@ def quantize_prepared(
         wide = [] if taken is None or not taken.trial.changed else kept_high_precision(taken, search.trials)
         in_float = [] if taken is None or taken.builder.scheme.is_base or taken.precision else float_ops(taken)
         notes = [*samples.notes, *setup.notes, *([LARGER] if after.bytes > before.bytes else [])]
-        if (
-            taken is not None
-            and taken.trial.changed
-            and taken.candidate.lacks_names_of(taken.builder.source.load().graph)
-        ):
+        if taken is not None and taken.trial.changed and taken.candidate.shortened:
             notes.append(SHORT_NAMES)
         pasts, presents = expose_integer_caches(taken.candidate.model.graph) if taken is not None else ([], [])
         if taken is not None and pasts:

@@ -30,7 +30,7 @@ from ..core.proof.replay import replay
 from ..core.proof.smt import SmtProver, is_available
 from ..core.proof.verdict import Technique
 from ..core.rewriting.rules import Contract, Rule
-from ..core.run.pipeline import Pass
+from ..core.run.pipeline import Pass, function_of
 from ..core.run.transforms import definition
 from ..core.support.author_errors import is_each, require_argument, require_type
 from .case import Case, Fault, FaultKind
@@ -158,9 +158,9 @@ def _require_sound(result: CheckResult) -> CheckResult:
 
 def rule_of_pass(item: Pass) -> Rule:
     """A rule without patterns that has the facts about a pass, for reports."""
-    written = item.rewrite if isinstance(item, NetworkxPass) else definition(item)
+    run = function_of(item)
+    written = run if isinstance(item, NetworkxPass) else definition(item)
     equation = (inspect.getdoc(written) or "").partition("\n")[0]
-    run: Any = written if isinstance(item, NetworkxPass) else type(item).run
     return Rule(item.name, equation, (), run, allow_other_uses=True, contract=CONTRACT_OF_PASSES)
 
 

@@ -119,7 +119,7 @@ def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
     except BaseException as e:
         kind = FailureKind.ENDLESS if isinstance(e, NoFixpoint) else FailureKind.RAISED
         is_named = isinstance(e, PassFailed) and (is_group or e.pass_name == p.name)
-        code = getattr(getattr(p, "rewrite", type(p).run), "__code__", None)  # a function, or a custom pass class
+        code = getattr(function_of(p), "__code__", None)
         is_own = type(p).__module__.partition(".")[0] == __name__.partition(".")[0]  # a pass of this package
         is_misuse = isinstance(e, GraphError | UsageError) or (isinstance(e, RuleError) and not e.rule)
         describe = describe_exception if is_own or not is_misuse else describe_failed_call
@@ -135,6 +135,11 @@ def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
             _require_valid(p, graph)
     change_log.call_hooks("after", p, graph, changes)
     return changes
+
+
+def function_of(p: Pass) -> Any:
+    """The function that rewrites graphs of networkx, of a pass that has one, else the method of the pass."""
+    return getattr(p, "rewrite", type(p).run)
 
 
 def _limit_mutations(graph: Graph) -> int:

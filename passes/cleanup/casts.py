@@ -59,7 +59,8 @@ def cast_like_to_cast(g: RewriteBuilder, x: Value, like: Value, cast: Op) -> Val
 @cast_rule(lambda g, x, cast: g.one_of("BitCast", "Cast")(x) @ cast)
 def drop_cast_to_same_type(g: RewriteBuilder, x: Value, cast: Op) -> Value:
     """Cast(x, the type of x) => x"""
-    require(cast.attr("to") == x.dtype, "the cast changes the type")
+    to = cast.attr("to")
+    require(isinstance(to, int) and to == x.dtype, "the cast changes the type")
     return x
 
 

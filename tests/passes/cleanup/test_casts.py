@@ -284,3 +284,8 @@ def test_cast_of_a_fill_overflows_to_infinity() -> None:
 )
 def test_cast_of_a_fill_stays(body: str, kind: str, opset: int) -> None:
     stays(f"g (int64[2] s) => ({kind}[a,b] y) {{ {body} }}", cast_fill, opset=opset)
+
+
+def test_cast_to_a_name_stays() -> None:
+    """Before opset 6, the attribute is the name of a type."""
+    stays('g (float[n] x) => (float[n] y) { t = Cast<to="FLOAT">(x) y = Neg(t) }', *RULES, opset=5, runs=False)

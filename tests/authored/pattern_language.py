@@ -26,7 +26,7 @@ def tanh_of_concat(g: RewriteBuilder, xs: tuple[Value, ...], a: int) -> Value:
     return g.Tanh(g.Concat(*xs, axis=a))
 
 
-@rule(lambda g, x, p: g.Transpose(x * 2, perm=g.attr(p, lambda perm: perm[0] == 0)), contract=EXACT)
+@rule(lambda g, x, p: g.Transpose(x * 2, perm=g.attr(p, lambda perm: perm[:1] == [0])), contract=EXACT)
 def double_later(g: RewriteBuilder, x: Value, p: list[int]) -> Value:
     """Transpose(2 x) => 2 Transpose(x), where the first dim keeps its place"""
     require(x.dtype == np.float32, "it is not in single precision")

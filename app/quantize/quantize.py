@@ -549,8 +549,8 @@ class OriginalRace(Struct, frozen=True):
         feeds = {b: arrays for b, arrays in self.feeds.by_batch.items() if b in (batches or self.feeds.by_batch)}
         effort = benchmark.BenchmarkConfig(
             self.options.min_time,
-            sets or FINAL_SETS,
-            self.options.seed,
+            process_sets=sets or FINAL_SETS,
+            seed=self.options.seed,
             finds_providers=sets is None,  # the report has those of the last race
             until=self.end,
         )

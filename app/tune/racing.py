@@ -230,8 +230,8 @@ class Racing:
         feeds = {i: w.feeds for i, w in enumerate(self.workloads)}
         effort = benchmark.BenchmarkConfig(
             self.min_time * rung.share,
-            rung.sets,
-            self.seed,
+            process_sets=rung.sets,
+            seed=self.seed,
             finds_providers=False,
             fewest_sets=LEAST_SETS,
             until=until,

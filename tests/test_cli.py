@@ -653,6 +653,16 @@ def test_installed_command(model: Path, out: Path) -> None:
     assert failed.stderr == "error: nowhere.onnx does not exist\n"
 
 
+def test_message_of_onnxruntime_names_no_temporary_file(tmp_path: Path) -> None:
+    """Sizes are set in a copy of the model, whose path means nothing to the user."""
+    text = '<ir_version: 10, opset_import: ["": 17]> g (float[N,8] x) => (float[A,B] y) { s = Constant <value_ints = [0, -1]> () y = Reshape <allowzero = 1> (x, s) }'
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    stderr = run(path, "--dim", "N=0", code=UNVERIFIED).stderr
+    assert "onnxruntime cannot load it" in stderr, stderr
+    assert "model-" not in stderr and "Load model" not in stderr, stderr
+
+
 def test_outputs_with_the_largest_errors(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     sums = " ".join(f"m{i} = MatMul(x, w{i}) y{i} = Add(m{i}, c)" for i in range(5))

@@ -405,6 +405,7 @@ OPTION = {name: f"model,{name}\nzoo/a.onnx,abc\n" for name in ("opset", "opsit",
         "cluster": ("zoo --jobs 2 --on tcp://x:1", "--jobs is for this machine"),
         "option of the command": ("zoo/c.onnx --verify x", "--verify x: choose from"),
         "no table": ("none.csv", "none.csv does not exist"),
+        "no folder of models": ("zoo models", "models does not exist"),
     },
 )
 def test_refused_batches(folder: Path, arguments: str, message: str) -> None:

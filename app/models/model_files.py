@@ -91,6 +91,8 @@ def _named_files(argument: Path, output_dir: Path | None) -> tuple[Path, Sequenc
     elif is_pattern(argument):
         base, files = Path(*argument.parts[: _first_magic(argument)]), _matches(argument)
     else:
+        if argument.suffix.casefold() != SUFFIX and not os.path.lexists(argument):  # most likely a folder
+            raise UsageError(f"{argument} does not exist")
         return _absolute(argument.parent), [argument]
     base = _absolute(base)
     own = None if output_dir is None else _absolute(output_dir)

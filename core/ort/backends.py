@@ -36,6 +36,8 @@ SOURCE_LOCATION = re.compile(
 )
 """Source locations in error messages of C++ libraries: file, line, declaration of the function, and a number."""
 
+LOADED_FILE = re.compile(r"Load model from .*? failed:\s*")
+"""Where onnxruntime names the file that it loads, which is often a temporary copy."""
 
 MEMORY_ERRORS = ("bad allocation", "bad_alloc", "Failed to allocate memory", "pthread_create failed")
 """Parts of onnxruntime's out-of-memory messages (bfc_arena.cc, C++'s std::bad_alloc, env.cc of POSIX)."""
@@ -212,7 +214,7 @@ def strip_source_locations(text: str) -> str:
 
 def backend_message(error: BaseException) -> str:
     """A backend's error message in one line, without source locations."""
-    text = strip_source_locations(first_line(error))
+    text = LOADED_FILE.sub("", strip_source_locations(first_line(error)))
     for mark in (" : ", "Status Message: "):
         text = text.rpartition(mark)[2] or text
     return text[:300]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from onnx import TensorProto
@@ -453,6 +453,7 @@ def test_a_plugin_adds_a_group() -> None:
 @given(models())
 def test_random_models_stay_valid(model: onnx.ModelProto) -> None:
     model, spec = optimize(model, verify=False).model, QUANTIZATION_TARGETS["portable"].spec({})
+    assume("Dropout" not in op_types(model))  # those that are left are in training form, and draw numbers
     feeds: dict[str, Any] = {}
     for v in model.graph.input:
         dims = [d.dim_value or 2 for d in v.type.tensor_type.shape.dim]

@@ -162,7 +162,7 @@ def test_paths_are_relative_to_the_file(project: Path, monkeypatch: pytest.Monke
         ("exact = 1", "passwright.toml: exact must be true or false"),
         ("skip = [1]", "passwright.toml: skip must be a list of strings"),
         ("skip = {a = 1}", "passwright.toml: skip must be a list of strings"),
-        ("pipeline = ['basic']", "passwright.toml: pipeline must be a text"),
+        ("pipeline = ['basic']", "passwright.toml: pipeline must be a string"),
         ("inputs = 3", "passwright.toml: inputs must be a list of strings"),
         ("output = 'o.onnx'", "passwright.toml: output can only be given on the command line"),
         ("json = '-'", "passwright.toml: json can only be given on the command line"),

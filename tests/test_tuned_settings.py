@@ -137,7 +137,7 @@ BAD_SETTINGS: dict[str, tuple[Any, str]] = {
     "format": ({"format": 2}, "Invalid enum value 2 - at `$.format`"),
     "key": ({"plugin": "x.py"}, "unknown field `plugin`"),
     "callers": ({"callers": 0}, "Expected `int` >= 1 - at `$.callers`"),
-    "code": ({"run": {"pipeline": "mod:thing"}}, "pipeline mod:thing is none of none, basic, ort"),
+    "code": ({"run": {"pipeline": "mod:thing"}}, "pipeline mod:thing is unknown; choose from none, basic, ort"),
     "pipeline": ({"run": {"pipeline": ["basic"]}}, "Expected `str`, got `array` - at `$.run.pipeline`"),
     "enable": ({"run": {"enable": ["mod:thing"]}}, "mod:thing is not a pass that `passes tune` chooses"),
     "skip": ({"run": {"skip": "fuse-gelu"}}, "Expected `array`, got `str` - at `$.run.skip`"),

@@ -62,7 +62,7 @@ def test_named_precision_is_the_precision_of_all_candidates(tmp_path: Path, monk
         quantized(tmp_path, monkeypatch, {}, **{**options, "scheme": "f8"})
     with pytest.raises(UsageError, match="scheme bf16: choose from auto, static"):
         quantized(tmp_path, monkeypatch, {}, engine="onnxruntime", scheme="bf16")
-    with pytest.raises(UsageError, match="int8-cache: GroupQueryAttention is an operator of onnxruntime, not of"):
+    with pytest.raises(UsageError, match="int8_cache: GroupQueryAttention is an operator of onnxruntime, not of"):
         quantized(tmp_path, monkeypatch, {}, engine=INEXACT, int8_cache=True)
 
 

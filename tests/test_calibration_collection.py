@@ -10,7 +10,7 @@ import onnx
 import pytest
 from passwright.core import from_onnx
 from passwright.core.calibration import collection
-from passwright.core.calibration.collection import _groups, collect_statistics, write_samples
+from passwright.core.calibration.collection import _groups, _write_samples, collect_statistics
 from passwright.core.calibration.collection_worker import Observation, ObservedGraph
 from passwright.core.calibration.methods import METHODS, Method, calibrated_ranges
 from passwright.core.calibration.statistics import Rows, StatisticsCollector, ValueStatistics
@@ -357,7 +357,7 @@ def test_memory_does_not_depend_on_the_samples() -> None:
         tracemalloc.start()
         collector = StatisticsCollector("x", channel_axis=1)
         with TemporaryDirectory() as folder:
-            for number, path in enumerate(write_samples(feeds, Path(folder))):
+            for number, path in enumerate(_write_samples(feeds, Path(folder))):
                 collector.add(read_value(path)["x"], number)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

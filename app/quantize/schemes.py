@@ -40,7 +40,7 @@ from ...passes.quantization.channels import ChannelClasses
 from ...passes.quantization.dynamic import QUANTIZE_LSTM
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
 from ...passes.quantization.layer_rounding import RoundLayers, layer_pairs, rounded_layers
-from ...passes.quantization.pruning import PruneChannels, Pruning, PruningPlan, kept_results, reader_rows
+from ...passes.quantization.pruning import PruneChannels, Pruning, PruningPlan, reader_rows
 from ...passes.quantization.weight_rounding import gram_inputs, joint_grams
 from ...passes.quantization.weights import BLOCKS, CHANNEL_AXES, QUANTIZE_TABLES
 from ...passes.support.operand_queries import Array
@@ -48,14 +48,11 @@ from ..measure.criterion import Feeds
 from ..optimize.match_report import diagnose_match
 from ..registry.pass_sources import plugin_registries
 from .candidates import CandidateBuilder, Scheme
-from .layer_fitting import fitted_layers, set_constants
 from .quantize_options import QuantizationOptions
 from .search import BuiltCandidate, Deadline, Variant, Variants
 
 UNSIGNED_LIMIT = 127  # of unsigned weights minus their zero point
 MAX_GRAM_BYTES = 1 << 30  # of all Gram matrices of a model
-MAX_FITTED = 1 << 24  # elements of the largest result in all samples to which layers are fitted
-LEAST_FITTED = 8  # samples, though, if there are as many
 QUANTIZE_WEIGHTS = rule_pass(weights, "quantize-weights")
 STORE_INT8_WEIGHTS = rule_pass(weights, "store-int8-weights")
 QUANTIZE_CACHE = rule_pass(cache, "quantize-cache")
@@ -209,20 +206,8 @@ class Calibration:
         """The calibration of the model pruned to a share of its multiplications, and what was removed."""
         if share not in self._pruned:
             plan = self.pruning.plan(share)
-            self._pruned[share] = self._fitted(plan, self.after(PruneChannels(plan))), plan
+            self._pruned[share] = self.after(PruneChannels(plan)) or self, plan
         return self._pruned[share]
-
-    def _fitted(self, plan: PruningPlan, pruned: Calibration | None) -> Calibration:
-        """The calibration of a pruned model whose layers make up for the errors of those before them."""
-        if pruned is None:
-            return self
-        self.progress("fitting the layers")
-        count = min(len(self.feeds), max(LEAST_FITTED, int(MAX_FITTED / self.pruning.largest)))
-        kept = kept_results(self.source.load().graph, plan)
-        feeds = [self.feeds[i] for i in range(count)]
-        constants = fitted_layers(self.source, pruned.source, kept, feeds, self.deadline.midway)
-        changed = transformed_source(pruned.source, [partial(set_constants, constants=constants)])
-        return Calibration(changed, self.feeds, self.progress, self.deadline)
 
     def rounded(self, best: BuiltCandidate) -> CandidateBuilder | None:
         """The builder of a candidate whose integer weights are rounded for the inputs in its float model."""

@@ -67,13 +67,13 @@ def collect_statistics(
         loaded, path = _model_file(model, folder)
         dtypes = _float_types(loaded.graph, dict.fromkeys((*names, *channels, *grams)))
         tested_for_nan = _values_tested_for_nan(loaded.graph)
-        samples = write_samples(feeds, folder)
+        samples = _write_samples(feeds, folder)
         memory = session_memory(path, config)
         worker = stack.enter_context(WorkerProcess[CollectionWorker](WORKER, RUN_TIMEOUT, memory=memory)).call()
-        with collection_errors():
+        with _collection_errors():
             worker.load(path, config)
         largest = max(range(len(samples)), key=lambda i: samples[i].stat().st_size)
-        with collection_errors(largest):
+        with _collection_errors(largest):
             sizes = worker.sizes(list(dtypes), samples[largest])
         widths = {name: 8 if dtype == TensorProto.DOUBLE else 4 for name, dtype in dtypes.items()}
         needed = {n: size * widths[n] + sum(r.gram_bytes for r in grams.get(n, ())) for n, size in sizes.items()}
@@ -82,7 +82,7 @@ def collect_statistics(
         collected: dict[str, ValueStatistics] = {}
         for number, group in enumerate(groups):
             progress("calibrating" + (f": part {number + 1} of {len(groups)}" if len(groups) > 1 else ""))
-            with collection_errors():
+            with _collection_errors():
                 worker.collect(
                     [
                         StatisticsCollector(
@@ -99,14 +99,14 @@ def collect_statistics(
             for sample, file in enumerate(samples):
                 if sample and monotonic() > until:
                     break
-                with collection_errors(sample):
+                with _collection_errors(sample):
                     worker.add(sample, file)
-            with collection_errors():
+            with _collection_errors():
                 collected |= {s.name: s for s in worker.statistics()}
     return {name: collected[name] for name in dtypes if name in collected}
 
 
-def write_samples(feeds: Iterable[Feeds], folder: Path) -> list[Path]:
+def _write_samples(feeds: Iterable[Feeds], folder: Path) -> list[Path]:
     """Write each of `feeds` to a file, because the runs of several groups read them."""
     paths = list[Path]()
     for number, arrays in enumerate(feeds):
@@ -164,7 +164,7 @@ def _groups(needed: Mapping[str, int], memory_bytes: int) -> list[list[str]]:
 
 
 @contextmanager
-def collection_errors(sample: int | None = None) -> Generator[None]:
+def _collection_errors(sample: int | None = None) -> Generator[None]:
     """Raise ModelError, naming the sample if given, if the worker fails."""
     subject = "the model cannot be calibrated" if sample is None else f"the model does not run on sample {sample}"
     try:

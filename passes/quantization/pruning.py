@@ -175,9 +175,6 @@ class Pruning:
             terms = prod(w.static_shape) / w.static_shape[outputs]
             axes = [self.classes.roots(labels) for labels in self.classes.of(w) if labels is not None]
             self._linear.append((elements * terms, axes))
-        self.largest = max(
-            (s.count / max(s.samples, 1) for s in statistics.values()), default=1.0
-        )  # elements of a value
         self.total = self.multiplications(())
         self._fits: dict[Op, LayerFit] = {}
         for r in self.classes.readers:
@@ -371,8 +368,7 @@ class Removal:
             self.graph.discard([op])
         invalidate_inference(self.graph.ops())
 
-    def mask(self, v: Value, axis: int) -> Array | None:
-        """Which channels along an axis of a value are left; None for all."""
+    def _mask(self, v: Value, axis: int) -> Array | None:
         masks = self.kept.get(v, [])
         return masks[axis] if -len(masks) <= axis < len(masks) else None
 
@@ -397,7 +393,7 @@ class Removal:
             found[op, 1] = self._cut(operand(op, 1), fitted.weights, axes[op])
             place = bias_place(op)
             if fitted.shift is not None and place is not None:
-                old, mask = place[0].input(place[1]), self.mask(op.outputs[0], 1 if op.type == "Conv" else -1)
+                old, mask = place[0].input(place[1]), self._mask(op.outputs[0], 1 if op.type == "Conv" else -1)
                 bias = fitted.shift if old is None else old.const + fitted.shift
                 found[place] = bias if mask is None else bias[mask]
         return found
@@ -407,14 +403,14 @@ class Removal:
         x, y, attrs = op.input(0), op.outputs[0], dict(op.attrs)
         if x is None or op.domain:
             return None
-        mask = self.mask(x, 1)
+        mask = self._mask(x, 1)
         if op.type == "Conv" and mask is not None and attrs.get("group", 1) > 1:
             is_depthwise = operand(op, 1).static_shape[1] == 1
             return ([], attrs | {"group": int(mask.sum())}) if is_depthwise else None
-        if op.type == "Attention" and x.rank == 3 and (mask := self.mask(x, 2)) is not None:
+        if op.type == "Attention" and x.rank == 3 and (mask := self._mask(x, 2)) is not None:
             heads = round(attrs["q_num_heads"] * mask.mean())
             return [], attrs | {"q_num_heads": heads, "kv_num_heads": heads}
-        if op.type == "Split" and (mask := self.mask(x, axis := normalized_axis(op, x.rank))) is not None:
+        if op.type == "Split" and (mask := self._mask(x, axis := normalized_axis(op, x.rank))) is not None:
             ends = np.cumsum([known_extent(v, axis) for v in op.outputs])
             sizes = [int(part.sum()) for part in np.split(mask, ends[:-1])]
             return [np.array(sizes, np.int64)], {"axis": axis}
@@ -423,22 +419,15 @@ class Removal:
             starts, ends, steps = zip(*bounds.values(), strict=True)
             return [np.array(part, np.int64) for part in (starts, ends, [*bounds], steps)], attrs
         if op.type == "Reshape" and any(m is not None for m in (*self.kept.get(x, []), *self.kept.get(y, []))):
-            extents = [d if (m := self.mask(y, i)) is None else int(m.sum()) for i, d in enumerate(y.shape)]
+            extents = [d if (m := self._mask(y, i)) is None else int(m.sum()) for i, d in enumerate(y.shape)]
             given = operand(op, 1).const.tolist()
             shape = [d if isinstance(d, int) and n != -1 else n for n, d in zip(given, extents, strict=True)]
             return [np.array(shape, np.int64)], attrs
         return None
 
     def _bounds(self, x: Value, axis: int, start: Any, end: Any, step: int) -> tuple[int, int, int]:
-        mask = self.mask(x, axis)
+        mask = self._mask(x, axis)
         if mask is None:
             return start, end, step
         taken = range(len(mask))[start:end]
         return int(mask[: taken.start].sum()), int(mask[: taken.stop].sum()), step
-
-
-def kept_results(graph: Graph, plan: PruningPlan) -> dict[str, Array]:
-    """Of results of linear ops of which a plan removes channels: which are left, by name."""
-    removal = Removal(graph, plan)
-    masks = {op.outputs[0]: removal.mask(op.outputs[0], 1 if op.type == "Conv" else -1) for op in linear_ops(graph)}
-    return {v.name: mask for v, mask in masks.items() if mask is not None}

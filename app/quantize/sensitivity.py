@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 from onnx import TensorProto, helper
 
+from ...core.errors import MemoryExhausted
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, TransformFunction, model_source, transformed_source
 from ...core.ir.dtypes import FLOATS
@@ -197,7 +198,18 @@ def _values(
     exposed = transformed_source(source, [partial(keep_outputs, names=list(names)), *transforms])
     inputs = {v.name for v in exposed.load().graph.inputs}
     session = remote(exposed.loadable())
-    return lambda given: session.run(names, {name: v for name, v in given.items() if name in inputs})
+
+    def values(given: Feeds, wanted: Sequence[str] = names) -> list[Any]:
+        """The values of a run, or of one for each half if they do not fit into the memory for outputs together."""
+        try:
+            return session.run(wanted, {name: v for name, v in given.items() if name in inputs})
+        except MemoryExhausted:
+            if len(wanted) == 1:
+                raise
+        half = len(wanted) // 2
+        return [*values(given, wanted[:half]), *values(given, wanted[half:])]
+
+    return values
 
 
 def _parts_alone(

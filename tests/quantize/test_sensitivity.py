@@ -11,6 +11,7 @@ from passwright.app.quantize.schemes import Calibration, chosen_schemes
 from passwright.app.quantize.search import BuiltCandidate, Trial
 from passwright.app.quantize.sensitivity import losses_alone, orders_to_leave, value_errors
 from passwright.core.io.model_source import model_source
+from passwright.core.ort import remote_backend
 from passwright.passes.targets import QUANTIZATION_TARGETS
 from rewriting import load, run
 
@@ -64,6 +65,13 @@ def test_values_after_the_time_are_left_out(tmp_path: Path) -> None:
     assert (errors.whole, errors.own, losses_alone(built, FEEDS, ["y"], until=0.0)) == ({}, {}, {})
     first, last = orders_to_leave(built, FEEDS, until=0.0)
     assert {*first} == {*last} == built.candidate.keys
+
+
+def test_values_that_do_not_fit_together_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = candidate(chain(), "weights4", tmp_path / "made.onnx", "clipped")
+    wanted = losses_alone(built, FEEDS, ["y"]), value_errors(built, FEEDS)
+    monkeypatch.setattr(remote_backend, "OUTPUTS_SHARE", 150_000)  # of 1 GB: two values of 3 kB
+    assert (losses_alone(built, FEEDS, ["y"]), value_errors(built, FEEDS)) == wanted
 
 
 def test_an_op_alone_is_one_that_is_quantized_in_a_model_of_floats(tmp_path: Path) -> None:

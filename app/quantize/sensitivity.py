@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from math import inf, prod
@@ -54,7 +55,7 @@ class ValuesAlone(NamedTuple):
 def value_errors(built: BuiltCandidate, feeds: Sequence[Feeds], until: float = inf) -> ValueErrors:
     """The errors of the values that a candidate changed. Of large values only the first of `feeds` count.
 
-    Those that are not begun before `until`, a time of `monotonic`, are left out.
+    Those that are not begun before `until`, a time of `monotonic`, or do not fit into memory, are left out.
     """
     source, quantized = built.builder.source, _quantized(built)
     places = _places(built)
@@ -64,10 +65,12 @@ def value_errors(built: BuiltCandidate, feeds: Sequence[Feeds], until: float = i
     with RemoteBackend() as one, RemoteBackend() as other:
         for part in takewhile(lambda _: monotonic() <= until, parts):
             original, made = _values(one, source, part), _values(other, quantized, part)
-            whole |= _noises(part, ((original(given), made(given)) for given in feeds))
+            with suppress(MemoryExhausted):
+                whole |= _noises(part, ((original(given), made(given)) for given in feeds))
         for part, operands in takewhile(lambda _: monotonic() <= until, _parts_alone(source, quantized, places)):
             alone = _values_alone((one, other), source, quantized, part, operands, feeds)
-            own |= _noises(part, ((list(v.wanted.values()), list(v.found.values())) for v in alone))
+            with suppress(MemoryExhausted):
+                own |= _noises(part, ((list(v.wanted.values()), list(v.found.values())) for v in alone))
     return ValueErrors(whole, own)
 
 
@@ -77,7 +80,7 @@ def losses_alone(
     """By value that a candidate changed: the noise of the worst of the outputs if its op alone is quantized.
 
     As the power relative to the signal, on the first samples. Values that are not begun before `until`, a time of
-    `monotonic`, are left out.
+    `monotonic`, or do not fit into memory, are left out.
     """
     source, quantized, places = built.builder.source, _quantized(built), _places(built)
     noises: dict[str, list[OutputFigures]] = {}
@@ -86,13 +89,14 @@ def losses_alone(
     with RemoteBackend() as one, RemoteBackend() as other, RemoteBackend() as third:
         replaced = _values(third, source, outputs, partial(_make_replaceable, stand_ins=stand_ins))
         for part, operands in takewhile(lambda _: monotonic() <= until, _parts_alone(source, quantized, places)):
-            for values in _values_alone((one, other), source, quantized, part, operands, feeds[:SAMPLES_ALONE]):
-                wanted = replaced({**values.given, **absent})
-                for place, array in values.found.items():
-                    found = replaced({**values.given, **absent, **stand_ins[place].present(array)})
-                    known = noises.setdefault(place, [OutputFigures() for _ in outputs])
-                    for figures, a, b in zip(known, wanted, found, strict=True):
-                        figures.add(a, b)
+            with suppress(MemoryExhausted):
+                for values in _values_alone((one, other), source, quantized, part, operands, feeds[:SAMPLES_ALONE]):
+                    wanted = replaced({**values.given, **absent})
+                    for place, array in values.found.items():
+                        found = replaced({**values.given, **absent, **stand_ins[place].present(array)})
+                        known = noises.setdefault(place, [OutputFigures() for _ in outputs])
+                        for figures, a, b in zip(known, wanted, found, strict=True):
+                            figures.add(a, b)
     return {place: max((f.relative_noise for f in found), default=0.0) for place, found in noises.items()}
 
 

@@ -74,6 +74,15 @@ def test_values_that_do_not_fit_together_are_read_in_parts(tmp_path: Path, monke
     assert (losses_alone(built, FEEDS, ["y"]), value_errors(built, FEEDS)) == wanted
 
 
+def test_values_that_do_not_fit_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = candidate(chain(), "weights4", tmp_path / "made.onnx", "clipped")
+    monkeypatch.setattr(remote_backend, "OUTPUTS_SHARE", 1_000_000)  # of 1 GB: less than a value of 3 kB
+    errors = value_errors(built, FEEDS)
+    assert (errors.whole, errors.own, losses_alone(built, FEEDS, ["y"])) == ({}, {}, {})
+    first, last = orders_to_leave(built, FEEDS)
+    assert {*first} == {*last} == built.candidate.keys
+
+
 def test_an_op_alone_is_one_that_is_quantized_in_a_model_of_floats(tmp_path: Path) -> None:
     model = chain()
     built = candidate(model, "weights4", tmp_path / "made.onnx", "clipped")

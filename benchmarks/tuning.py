@@ -53,7 +53,7 @@ DEFAULT_GOLDEN = ("bert_dynamo", "gpt2", "resnet_dynamo", "mobilenet_dynamo", "c
 ORIGINAL, ORT = "original", "pipeline ort"
 SETS = 7  # of processes in the last race
 ENGINE_HEADER = ("model", "MB", "engine", "made by", "loss", "ms", "time / original", "search", "load")
-UNVERIFIED = "not verified as others are: "  # in a note, before the loss
+UNVERIFIED = "measured instead of verified: "  # in a note, before the loss
 HEADER = ("model", "original", "tuned / original", "tuned / pipeline ort", "second / first", "found", "search")
 
 

@@ -129,8 +129,7 @@ def optimize_model(model: ModelLike, options: RunOptions) -> Result:
         opset: convert the model to this opset first; nothing raises the opset further.
         shape, dim: shapes of inputs by name, and sizes of symbols. The declared shapes become these numbers.
         batch: change a fixed batch size to this number, or to a symbol of this name, if the result for each row does
-    not
-            depend on the other rows; this is also verified.
+            not depend on the other rows; this is also verified.
         outputs: values of the main graph that become its outputs. Ops that these do not need are removed.
         drop_unused_inputs: remove inputs that no op reads.
         freeze_initializers: turn initializers that are also inputs, which a caller may override, into constants. By
@@ -138,29 +137,26 @@ def optimize_model(model: ModelLike, options: RunOptions) -> Result:
 
     Verification:
         inputs: arrays by input name, or by the names of samples and inputs, such as `s0/x`; an .npz file of them; a
-    folder
-            of ONNX test data or .npz files; `file.py:function` or any iterable of samples; a CalibrationDataReader of
-            onnxruntime; or a list of these. Without them, inputs are generated from `seed`.
+            folder of ONNX test data or .npz files; `file.py:function` or any iterable of samples; a
+            CalibrationDataReader of onnxruntime; or a list of these. Without them, inputs are generated from `seed`.
         verify: False, or an effort: "quick", "default" or "thorough".
         memory: the memory limit in bytes of the process that runs the models.
         time_limit: the limit in seconds of the whole run.
         strict: raise an error for a wrong change. By default, it is skipped and listed in `Result.report.rejected`.
         prove: also prove the changed regions that are small enough, with their real weights; see
-    `Result.report.proofs`.
+            `Result.report.proofs`.
 
     Speed:
         check_speed: time the verified result against the original, both loaded by onnxruntime with its defaults and
             `threads` (0: one per core), for `min_time` seconds each. If the result is slower, beyond the 95 % interval
-    of
-            the ratio, use the result of the pipeline's fallback if it has one, otherwise the original.
+            of the ratio, use the result of the pipeline's fallback if it has one, otherwise the original.
             `Result.report.speed` has the ratios, and `Result.report.pipeline` the pipeline that was used.
 
     Output:
         output: the path of the verified model.
         in_place: if anything changes, overwrite `model`, a path, and its external data.
         external_data: "auto" stores weights in a separate file if the original does, and over 2 GB; "always"; "never";
-    or
-            the size in bytes from which a tensor is stored there.
+            or the size in bytes from which a tensor is stored there.
         value_info: types and shapes of intermediate values in the result: "keep" those of the model, "write" all known
             ones, or "strip" them. onnxruntime infers them itself and, if they are declared, performs fusions that are
             slower; None therefore strips them unless the pipeline is empty.
@@ -173,8 +169,7 @@ def optimize_model(model: ModelLike, options: RunOptions) -> Result:
         visualize: add pictures of each change and of the model before and after, `Result.visualization`.
         statistics: add the tries, matches, changes and declines of each rule, `Result.report.statistics`.
         dump_after, dump_to: write the model after each run of these passes, of "all", or of those that "changed" it, to
-    a
-            new folder.
+            a new folder.
         instrumentation: objects whose hooks are called around passes and rules.
         reproducer: a path for a file with everything that `replay` needs to repeat the run, even if the run fails.
         progress: a function that is called with each phase, and about ten times a second with its progress, such as

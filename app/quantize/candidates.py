@@ -51,8 +51,7 @@ class Scheme(Struct, frozen=True):
     Attributes:
         settings: fields of the spec that the scheme sets.
         variants: further settings by name, tried in order until one is within the budget. Weights of those `protected`
-    are
-            scaled by AWQ.
+            are scaled by AWQ.
         needs_ranges: the scheme needs ranges of activations from data; each calibration method is then a variant.
         takes_extremes: the smallest and largest elements of values serve as ranges, if there is data.
         stores: passes that store weights with fewer bits, including those of ops that the other passes leave in float.

@@ -127,17 +127,14 @@ def quantize_model(model: ModelLike, options: QuantizationOptions) -> Quantizati
 
     Options:
         data: inputs to calibrate with: .npz files, a folder of ONNX test data, `file.py:reader`, an iterable of feeds,
-    or a
-            CalibrationDataReader of onnxruntime. Without it, inputs are generated from `seed`, and by default, only
-    schemes
-            that need no calibration are tried.
+            or a CalibrationDataReader of onnxruntime. Without it, inputs are generated from `seed`, and by default,
+            only schemes that need no calibration are tried.
         labelled, metric: measure accuracy as for `bench`. Without labels, candidates are compared with the original.
         scheme: "auto", or names of schemes.
         goal: what to minimize: latency, size or memory.
         engine: the engine that runs the candidates, and the original in f32; its other precisions are also schemes.
         block_size, asymmetric: in weights4 and weights8, the number of weights that share a scale, and whether they
-    also
-            have a zero point.
+            also have a zero point.
         int8_cache: make past and present keys and values int8.
         target: the processor or engine that the result is for; this machine by default.
         leave: values or operators that stay in float.

@@ -92,11 +92,11 @@ def read_calibration_data(
     `data` is one of these, or a list of files:
 
     - an .npz file or arrays by name: one sample per row of the batch, or per batch if its size is fixed; without a
-    batch,
-      one sample. A name such as `s0/x` has a sample and an input. Arrays named labels are ignored.
+      batch, one sample. A name such as `s0/x` has a sample and an input. Arrays named labels are ignored.
     - a folder of .npz files, or of ONNX test data with a sample in each `test_data_set_*`.
     - `file.py:function`, or `file.py` with a function `reader`, which takes no arguments and returns one of the
-    following. - an iterable of samples, each arrays by name; samples that can be read only once are kept in files.
+      following.
+    - an iterable of samples, each arrays by name; samples that can be read only once are kept in files.
     - a CalibrationDataReader of onnxruntime: its `get_next` returns samples, and None at the end.
 
     Raises ModelError for data that does not fit the model's inputs, and PluginError for a file that cannot be run.

@@ -49,8 +49,7 @@ class NodeView:
 
     Attributes:
         kind: "op", "constant" (a Constant op, or an initializer that is an output), "input" or "output". A value that a
-    body
-            captures is also an input.
+            body captures is also an input.
         name: the label of an op, as in changes, or the name of a value.
         title: the lines in the box, beginning with the type.
         details: attributes, inputs and outputs with their types.

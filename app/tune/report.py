@@ -50,12 +50,10 @@ class TuneReport:
 
     Attributes:
         original, result: figures of the last race, in fresh processes. `result` has the `ratio` of the objective and
-    the
-            `time` of a call, relative to the original with the defaults of onnxruntime.
+            the `time` of a call, relative to the original with the defaults of onnxruntime.
         decisions: the decisions, with the gain of each.
         verdict: the comparison of the result in its session with the unoptimized original; None for the original and
-    for
-            a quantized model, whose accuracy is in the `notes`, and whose full scheme is `scheme`.
+            for a quantized model, whose accuracy is in the `notes`, and whose full scheme is `scheme`.
         sizes: descriptions of the input sizes.
 
     Examples:

@@ -51,8 +51,7 @@ def verify_models(original: ModelLike, other: ModelLike | None, options: VerifyO
         exact: require bit-identical outputs.
         prove: if the models agree, also prove the regions in which they differ, if they are small enough.
         budget: accept a model that differs intentionally, up to an accuracy loss such as `1%`. The report's `accuracy`
-    is
-            measured on typical inputs, `inputs`, or `labelled` rows, with `metric` as for `quantize`.
+            is measured on typical inputs, `inputs`, or `labelled` rows, with `metric` as for `quantize`.
 
     Raises ModelError for an unusable model or input, UsageError for an unknown effort, and UnverifiableError if no
     inputs can be generated for the original.

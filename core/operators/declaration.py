@@ -162,14 +162,12 @@ class Operator(Struct, frozen=True):
         data: the inputs whose elements are in the outputs almost unchanged: cast, clipped or joined.
         roles: the roles of other inputs that do not accept all numbers (`core.verify.input_specs`).
         meanings: functions with the opset version since which they apply, newest first; empty for an operator that is
-    not
-            evaluated.
+            not evaluated.
         exact: the kinds of operands (for floats, float32 and float64) for which the meaning, on arrays with their types
-    in
-            the model, computes the bits of onnxruntime's results, except NaN, unless `is_exact` is False for the same
-            arguments.
+            in the model, computes the bits of onnxruntime's results, except NaN, unless `is_exact` is False for the
+            same arguments.
         elements: computes the number of elements from the same arguments, for results that may be larger than the
-    inputs.
+            inputs.
         shapes: computes the shapes of an op's outputs, with symbolic dims, if onnx does not. It raises MatchFailure for
             unknown ones, or one of INVALID_OPERAND_ERRORS.
         symbols: computes in the same way the elements of outputs that are few integers or booleans, as symbolic

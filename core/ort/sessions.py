@@ -63,8 +63,7 @@ class SessionConfig(Struct, frozen=True):
         parallel: run independent ops in `inter_op_threads` threads; 0 for one per core.
         dynamic_block_base: divide an op for each thread into blocks of decreasing sizes; 0 for equal sizes.
         cpu_arena: keep freed memory for later runs. With `shared_allocator`, all sessions share an arena that grows
-    only as
-            needed.
+            only as needed.
         denormals_as_zero: numbers too small to be normalized are 0.
         provider: the full name of the execution provider; ops that it does not support run on the CPU. With a
             `provider_library`, it is the provider of that library, on the devices that it offers.

@@ -106,8 +106,7 @@ class PipelineRun:
 
     Attributes:
         exclusions: what all repetitions omit; grows as wrong changes are found. `rejected` lists these, and `replays`
-    is
-            the number of runs that it took to find them.
+            is the number of runs that it took to find them.
         strict: raise VerificationError for the first wrong change, as is always done for the passes in `required`.
         no_progress_timeout: seconds after which a pass that changes nothing and does not return ends a command.
         value_info: the policy for the written model.
@@ -118,8 +117,7 @@ class PipelineRun:
         stop_after: the number of changes after which each repetition ends.
         conditional: the rejected changes, one per rule, of rules whose contract has a condition, if outputs differ only
             beyond finite numbers. These rules are excluded until everything else is correct, then readmitted; results
-    then
-            state their `conditions`.
+            then state their `conditions`.
         reuses_names: the passes that gave names other meanings.
     """
 

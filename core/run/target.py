@@ -52,8 +52,7 @@ class Support(Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         first, last: opset versions.
         dtypes: element types in ONNX's notation (float, float16, int64); `ranks`: numbers of dims. Both are of the
-    first
-            input or, in a mapping, of inputs by their names in the specification.
+            first input or, in a mapping, of inputs by their names in the specification.
         constant: names of inputs that must be constant if present; `omitted`: of inputs that must be absent.
         attributes: the allowed values of attributes, including defaults; for `to` and `dtype`, names of types.
         outputs: the maximum number of used outputs.
@@ -299,14 +298,12 @@ class Target(Struct, frozen=True, dict=True):
         operators: by name, such as `Conv`, `com.microsoft.Gelu` or, for several, `Add Sub Mul`, the supported form, or
             several alternative forms.
         others: whether unlisted operators are supported: "none", "standard" for all of the standard domain, or a
-    function
-            of type, domain, opset and element types of inputs.
+            function of type, domain, opset and element types of inputs.
         opset: the highest standard opset that it reads, to which models are converted if all their ops can be; 0: the
             highest that the installed onnxruntime runs.
         source: where the list is from, with the version.
         avoided: operators, or forms of them, that it supports but rewrites must not add. Of other domains, unlisted
-    ones are
-            never added.
+            ones are never added.
         costs: used by rewrites that trade ops for data movement, or for one op with a slow kernel.
         decompositions: additional rules for ops that it lacks, which precede others.
         last: passes after those of `basic`.

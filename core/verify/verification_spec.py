@@ -43,7 +43,7 @@ class VerificationSpec(Struct, frozen=True):
         combined_part: the index of the first combined input set to draw, and the distance to the next; a distance of 0
             stands for none.
         max_region_sets: the most input sets on which changed regions are compared; None for as many as their cost
-    allows.
+            allows.
         notes: say which given inputs were skipped.
     """
 

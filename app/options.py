@@ -55,7 +55,7 @@ Progress = Callable[[str], None] | bool | None
 MAX_DIGITS = 30
 PIPELINES_FILE = Path("pipelines.toml")  # in the current folder; pipelines are looked up in it
 WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "a string", Path: "a path"}
-"""What messages call a value of each type."""
+"""Names of values of each type, in messages."""
 
 
 class OptionError(UsageError):
@@ -524,7 +524,7 @@ def _is_installed_name(kernels: object) -> bool:
 
 @mixed_in
 class CustomOperatorOptions:
-    """Custom operators, besides those of ONNX and onnxruntime."""
+    """Custom operators, besides the operators of ONNX and onnxruntime."""
 
     custom_ops: Sequence[str | Path] = model_option(
         (),

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class PassesError(Exception):
-    """Base class: `except PassesError` catches every expected failure; `exit_code` is that of the commands.
+    """Base class: `except PassesError` catches every expected failure; `exit_code` is the exit code of the commands.
 
     Examples:
         >>> try:
@@ -164,7 +164,7 @@ class ModelLoadError(EvaluationError):
 
 
 class VerificationError(PassesError):
-    """The outputs of the rewritten model differ from those of the original.
+    """The outputs of the rewritten model differ from the original's.
 
     Examples:
         >>> @rule(lambda g, x: g.Abs(x))

@@ -194,7 +194,7 @@ def _write(report: CheckReport, options: CheckOptions, paths: OutputPaths) -> No
 
 
 Subjects = Mapping[Rule | Pass, Sequence[Rule]]
-"""Rules, each with those of its passes, and other passes."""
+"""Rules, each with the rules of its passes, and other passes."""
 
 
 def _subjects(targets: Sequence[str], options: CheckOptions, report: CheckReport) -> Subjects:

@@ -43,7 +43,7 @@ class BatchCommand(Command):
         return super().parse_args(ctx, kept)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options, then those of the command to run, if it was chosen."""
+        """Write the options, then the options of the command to run, if it was chosen."""
         super().format_options(ctx, formatter)
         if (name := ctx.meta.get(CHOSEN)) is not None:
             rows = [help_row(p, ctx) for p in action_options(name).values()]

@@ -222,7 +222,7 @@ def _bisect_options(
 
 
 def _copy_models(files: Sequence[Path], folder: Path) -> None:
-    """Copy models and their external data, whose file names begin with those of the models. Raises ModelError."""
+    """Copy models and their external data, whose file names begin with the models' names. Raises ModelError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:

@@ -116,7 +116,7 @@ class GraphDifference:
         return not (self.interface or self.weights or self.changes)
 
     def with_bodies(self) -> Iterator[GraphDifference]:
-        """Yield the difference of the graph, then those of its bodies."""
+        """Yield the difference of the graph, then the differences of its bodies."""
         yield self
         for change in self.changes:
             for body in change.bodies.values() if isinstance(change, ChangedOp) else ():

@@ -28,7 +28,7 @@ FixedNumbers = Mapping[int, int]
 
 
 class Granularity(Enum):
-    """What is compared of an op: its attributes and constants, only its attributes, or only its type."""
+    """The compared part of an op: its attributes and constants, only its attributes, or only its type."""
 
     CONTENT = 0
     ATTRIBUTES = 1

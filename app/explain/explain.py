@@ -280,7 +280,7 @@ def _lost_roots(r: Rule, types: Counter[str], run: _RunOutcome) -> str:
 
 
 def _is_by(change: Change, p: Pass) -> bool:
-    """Whether a pass made a change, in its own name or in that of one of its rules."""
+    """Whether a pass made a change, in its own name or in the name of one of its rules."""
     rules = rule_names(p)
     return change.pass_name == p.name and (not rules or change.by in {p.name, *rules})
 

@@ -15,7 +15,7 @@ OTHERS = {
     "standard": "supports all standard operators; listed operators only in the listed forms",
     "function": "supports the operators that its function accepts, by type, opset and element types",
 }
-"""Which operators a target supports besides its list."""
+"""Operators that a target supports besides its list."""
 _OPTION_FIELD = re.compile(r"\{(\w+)\}")
 
 

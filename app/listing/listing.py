@@ -157,7 +157,7 @@ def listing(wanted: Sequence[str] = (), plugins: Sequence[PluginLike] = ()) -> L
 
 
 def _engines(broken: dict[str, str]) -> Iterator[EngineInfo]:
-    """Yield the built-in engines and those of installed plugins; add those that cannot be loaded to `broken`."""
+    """Yield the built-in and plugins' engines; add engines that cannot be loaded to `broken`."""
     for name in engine_names():
         source = engine_source(name)
         try:
@@ -240,7 +240,7 @@ def _listing_by_name(wanted: Sequence[str], registry: PassRegistry, names: NameR
 
 
 def _targets(registry: PassRegistry) -> Mapping[str, tuple[Target, str]]:
-    """All targets by name with their sources: the built-in ones and those of a registry."""
+    """All targets by name with their sources: the built-in targets and the targets of a registry."""
     shipped = {name: (shipped_target(name), own_label()) for name in TARGET_NAMES}
     return shipped | {name: (t, registry.target_sources[name]) for name, t in registry.targets.items()}
 

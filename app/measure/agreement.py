@@ -163,7 +163,7 @@ class OutputFigures:
 
     @property
     def relative_noise(self) -> float:
-        """The power of the noise divided by that of the signal; infinite instead of NaN."""
+        """The power of the noise divided by the power of the signal; infinite instead of NaN."""
         if self._numbers is not None and self._has_rows and not self.names_classes:
             return self._numbers.relative_noise
         found = self.noise / self.signal if self.signal else inf * bool(self.noise) if self.noise else 0.0
@@ -197,7 +197,7 @@ class OutputFigures:
 
 
 def decibels(noise: float) -> float:
-    """The signal-to-noise ratio in dB, from the power of the noise divided by that of the signal."""
+    """The signal-to-noise ratio in dB, from the power of the noise divided by the power of the signal."""
     return -10 * log10(noise) if noise > 0 else inf
 
 
@@ -233,7 +233,7 @@ class VaryingNumbers:
 
     @property
     def relative_noise(self) -> float:
-        """The noise divided by the variance, or by the power if nothing varies; for few numbers, that of the worst."""
+        """The noise divided by the variance, or by the power if nothing varies; for few numbers, of the worst."""
         variances = self._squares - np.square(self._sums) / max(self.rows, 1)
         signals = np.where(variances > VARYING * self._powers, variances, self._powers)
         noise = self._noise

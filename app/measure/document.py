@@ -125,7 +125,7 @@ def condition_lines(report: BenchReport) -> Iterator[str]:
 
 
 def ratio_lines(report: BenchReport) -> Iterator[str]:
-    """Yield the latency of each model divided by that of the first."""
+    """Yield the latency of each model divided by the latency of the first."""
     first = display_name(report.models[0], report)
     for m in report.models[1:]:
         for batch, x in m.ratios.items():

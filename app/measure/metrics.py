@@ -107,7 +107,7 @@ class ModelMetrics:
 
 
 def latency_ratios(a: ModelMetrics | None, b: ModelMetrics | None) -> dict[int, RatioInterval]:
-    """The latency of `a` divided by that of `b`, by batch size; empty if either was not measured."""
+    """The latency of `a` divided by the latency of `b`, by batch size; empty if either was not measured."""
     if a is None or b is None:
         return {}
     batches = sorted(a.latencies.keys() & b.latencies.keys())
@@ -115,7 +115,7 @@ def latency_ratios(a: ModelMetrics | None, b: ModelMetrics | None) -> dict[int, 
 
 
 def latency_ratio(a: Latency, b: Latency) -> RatioInterval:
-    """The time of `a` divided by that of `b`, paired over the sets with both models; unpaired if there are none."""
+    """The time of `a` divided by the time of `b`, paired over the sets with both models; unpaired if there are none."""
     shared = list(_paired_rounds(a, b).values())
     if len(shared) > 1:
         found = _of_logs(*mean_interval([median(s) for s in shared]))
@@ -169,7 +169,7 @@ def _paired_rounds(a: Latency, b: Latency) -> dict[int, list[float]]:
 
 
 def combined_ratio(a: ModelMetrics, b: ModelMetrics, *, tail: bool = False) -> RatioInterval | None:
-    """The geometric mean over batch sizes of the time of `a` divided by that of `b`; `tail`: of 99th percentiles.
+    """The geometric mean over batch sizes of the time of `a` divided by the time of `b`; `tail`: of 99th percentiles.
 
     A set of processes is one observation. None with fewer than two sets with both models.
     """
@@ -191,7 +191,7 @@ def _paired_tails(a: Latency, b: Latency) -> dict[int, float]:
 
 
 def peak_ratio(a: ModelMetrics, b: ModelMetrics) -> RatioInterval | None:
-    """The peak memory of `a` divided by that of `b`; None with fewer than two sets with both models."""
+    """The peak memory of `a` divided by the peak memory of `b`; None with fewer than two sets with both models."""
     return ratio_of_logs([log(x / y) for x, y in zip(a.set_peaks, b.set_peaks, strict=False) if x and y])
 
 

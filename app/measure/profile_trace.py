@@ -71,7 +71,7 @@ class ProfiledRun(Struct, frozen=True):
 
 
 def make_node_names_unique(graph: Graph) -> None:
-    """Give each node a unique name: that of its first output if it has none; add a number if it is a duplicate."""
+    """Give each node a unique name: the name of its first output if it has none; add a number if it is a duplicate."""
     ops = [op for g in graph.with_subgraphs() for op in g.sorted_ops()]
     taken = {op.name for op in ops}
     seen: set[str] = set()

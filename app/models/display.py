@@ -14,7 +14,7 @@ from ..report.terminal import Terminal
 
 
 class Display(Struct, frozen=True):
-    """What a command shows: `max_changes` limits the plan of a dry run; `end` is the last line without output.
+    """The display of a command: `max_changes` limits the plan of a dry run; `end` is the last line without output.
 
     `is_check`: changes count as failures. `is_planned`: a plan is shown.
     """

@@ -125,7 +125,7 @@ class RunSetup(Struct, frozen=True):
         )  # fmt: skip
 
     def with_fallbacks(self) -> Iterator[RunSetup]:
-        """Yield this setup, then those of fallback pipelines, each with an original; the last is not raced."""
+        """Yield this setup, then the setups of fallback pipelines, each with an original; the last is not raced."""
         yield self
         for fallback in self.choice.fallbacks:
             choice = structs.replace(self.choice, pipeline=fallback, spec=fallback.name)
@@ -221,7 +221,7 @@ def frozen_source(source: ModelSource, options: InitializerOptions) -> tuple[Mod
 
 
 def optional_transforms(options: RewriteOptions) -> list[RequestedTransform]:
-    """The transforms with options, in order, including those of `explain`."""
+    """The transforms with options, in order, including the options of `explain`."""
     transforms: list[ModelTransform] = []
     given = options if isinstance(options, RunOptions) else RunOptions()
     if given.freeze_initializers:
@@ -240,7 +240,7 @@ def optional_transforms(options: RewriteOptions) -> list[RequestedTransform]:
 
 
 def external_data_choice(choice: str | int) -> ExternalData:
-    """Where to store weights, for the choice of a caller. Raises UsageError for an unknown one."""
+    """The place to store weights, for the choice of a caller. Raises UsageError for an unknown one."""
     if isinstance(choice, int):
         return ExternalData(choice=True, above=choice - 1)
     if choice not in EXTERNAL_DATA:

@@ -152,7 +152,7 @@ class _GraphAttribution:
                     ahead.append(after[0])
 
     def _attribute_remaining(self, added: Sequence[bool]) -> None:
-        """Attribute unknown nodes, such as those of a function's body, to the results that depend on them."""
+        """Attribute unknown nodes, such as the nodes of a function's body, to the results that depend on them."""
         consumers = _consumers(self.optimized_graph)
         reached: dict[int, set[int]] = {}
         for i in reversed(range(len(self.attributed))):

@@ -223,7 +223,7 @@ def _run_events(
 
 
 def _kernel_ends(run: ProfiledRun) -> Iterator[tuple[KernelExecution, float]]:
-    """Yield each kernel with its end, limited to that of its outer op because times are rounded to microseconds."""
+    """Yield each kernel with its end, limited to the end of its outer op because times are rounded to microseconds."""
     ends = [run.seconds]
     for kernel in run.kernels:
         while len(ends) > 1 and ends[-1] <= kernel.start:

@@ -338,7 +338,7 @@ def scheme_text(made: QuantizationReport | Trial) -> str:
 
 
 def loss_text(figure: str, budget: str, original: Score | None, result: Score | None) -> str:
-    """The figure of a result compared with that of the original, and the loss with its interval."""
+    """The figure of a result compared with the original's, and the loss with its interval."""
     before, after = score_text(figure, original), score_text(figure, result)
     against = f", the original's {before}" if before else ""
     lost = result.loss_text(budget, INTERVAL) if result is not None else ""

@@ -291,7 +291,7 @@ def requested_schemes(
 
 
 def _in_precision(name: str, weights: str) -> Scheme:
-    """The scheme of a precision, with the weights of another scheme; "" for those of the original."""
+    """The scheme of a precision, with the weights of another scheme; "" for the original's weights."""
     own = Scheme(name, f"arithmetic in {name}", (), precision=name)
     return replace(SCHEMES[weights], name=name, description=own.description, precision=name) if weights else own
 

@@ -51,7 +51,7 @@ LIMITS = {"time": "ran out of time", "trials": "reached its number of trials"}
 
 
 class RaceRatios(Struct, frozen=True):
-    """The time and peak memory of a model in a race, divided by those of the original; None if not measured."""
+    """The time and peak memory of a model in a race, divided by the original's; None if not measured."""
 
     time: RatioInterval
     memory: RatioInterval | None = None
@@ -115,7 +115,7 @@ class BuiltCandidate:
 
     @property
     def precision(self) -> str:
-        """The precision of the engine; "" for that of its session."""
+        """The precision of the engine; "" for the precision of its session."""
         return self.builder.scheme.precision
 
     @property

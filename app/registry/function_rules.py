@@ -1,4 +1,4 @@
-"""Rules from plain functions, like those of onnxscript's rewriter."""
+"""Rules from plain functions, like the rules of onnxscript's rewriter."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def own_label() -> str:
 
 
 def caller_registry(plugins: Iterable[PassRegistry]) -> PassRegistry:
-    """The registry of built-in passes and those of the caller. Raises PluginError for duplicate names."""
+    """The registry of built-in passes and the caller's passes. Raises PluginError for duplicate names."""
     source = own_label()
     registry = PassRegistry(
         {p.name: _built_in_entry(p, source) for p in (*BUILT_IN, *OPTIONAL_PASSES, *map(as_pass, TRANSFORMS))},

@@ -34,7 +34,7 @@ class Tile(Struct, frozen=True):
 
 
 class Media(Flag):
-    """Where a block is shown: the terminal without and with -v, cards (notebooks, Markdown), and pages."""
+    """The places that show a block: the terminal without and with -v, cards (notebooks, Markdown), and pages."""
 
     BRIEF = auto()
     VERBOSE = auto()
@@ -234,7 +234,7 @@ def is_empty(block: Block) -> bool:
 
 
 def latency_tile(interval: RatioInterval, label: str = LATENCY) -> Tile:
-    """The latency of our result divided by that of the original, by default both under ORT ALL."""
+    """The latency of our result divided by the latency of the original, by default both under ORT ALL."""
     note = f"{bounds(interval)} of the original's"
     relation, tone = ("faster: ", "good") if interval.ratio < 1 else ("slower: ", "bad")
     if not interval.is_significant:

@@ -33,7 +33,7 @@ LayoutKey = tuple[tuple[tuple[bool, int, int], ...], tuple[tuple[int, int], ...]
 
 
 class BoxKind(Enum):
-    """What a box stands for."""
+    """The meaning of a box."""
 
     OP = "op"
     CONSTANT = "constant"

@@ -41,7 +41,7 @@ PIPELINE_TECHNIQUES = {"basic": "graph optimization", "ort": "graph optimization
 
 
 class Advice(Struct, frozen=True):
-    """A technique: its time divided by that of the original, the size of its file, the outcome, and the command.
+    """A technique: its time divided by the original's, the size of its file, the outcome, and the command.
 
     `bytes` is 0 if the file stays the same. `reason` says why it was not tried or does not work.
     """

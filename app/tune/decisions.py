@@ -108,7 +108,7 @@ def engine_pipeline(session: SessionConfig) -> str:
 
 
 def with_engine_pipeline(choices: Mapping[str, Choice]) -> dict[str, Choice]:
-    """The choices, with the pipeline replaced by that of the chosen engine, if it has one."""
+    """The choices, with the pipeline replaced by the pipeline of the chosen engine, if it has one."""
     found = dict(choices)
     own = engine_pipeline(configured(found.values(), Configuration()).session)
     if own and (pipeline := found.get(PIPELINE)) is not None and pipeline.recipe.get("pipeline"):

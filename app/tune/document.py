@@ -158,7 +158,7 @@ def comparison_rows(report: TuneReport) -> Iterator[tuple[str, str, str, str]]:
 
 
 def choice_table(report: TuneReport) -> Table:
-    """All choices of the search, with the figure of each divided by that of the previous result."""
+    """All choices of the search, with the figure of each divided by the previous result's."""
     rows = list[TableRow]()
     for t in report.trials:
         raced = t.raced

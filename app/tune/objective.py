@@ -48,11 +48,11 @@ class Objective(Struct, frozen=True):
         return self.goal in {"latency", "throughput"}
 
     def time_ratio(self, a: ModelMetrics, b: ModelMetrics) -> RatioInterval | None:
-        """The time of `a` divided by that of `b`, over all sizes; None if they were not measured together."""
+        """The time of `a` divided by the time of `b`, over all sizes; None if they were not measured together."""
         return combined_ratio(a, b, tail=self.quantile == "p99")
 
     def ratio(self, a: tuple[ModelMetrics, int], b: tuple[ModelMetrics, int]) -> RatioInterval | None:
-        """The figure of `a` divided by that of `b`, each with its bytes; None if not measured."""
+        """The figure of `a` divided by the figure of `b`, each with its bytes; None if not measured."""
         if self.goal == "size":
             share = a[1] / b[1]
             return RatioInterval(share, share, share)

@@ -157,7 +157,7 @@ def _figure(raced: RaceEntry) -> float:
 
 @dataclass
 class Checks:
-    """Verification of results: like those of `optimize`, and again in the session of the result."""
+    """Verification of results: like the results of `optimize`, and again in the session of the result."""
 
     source: ModelSource
     spec: VerificationSpec

@@ -114,7 +114,7 @@ def has_control(rung: Rung) -> bool:
 
 
 class RaceEntry(Struct, frozen=True):
-    """A configuration in a race: its figure and time divided by those of the first one, or the `failure`.
+    """A configuration in a race: its figure and time divided by the first one's, or the `failure`.
 
     `seconds` is the median time of a call by workload; `peak` memory and file size are in bytes; `threads` compute an
     op.

@@ -46,7 +46,7 @@ class TimingNoise(Struct, frozen=True):
 
 @dataclass(slots=True)
 class TuneReport:
-    """The outcome: the `configuration` of the result, which is that of `start` if nothing was significantly better.
+    """The outcome: the `configuration` of the result, or of `start` if nothing was significantly better.
 
     Attributes:
         original, result: figures of the last race, in fresh processes. `result` has the `ratio` of the objective and
@@ -94,7 +94,7 @@ class TuneReport:
 
     @property
     def ratio(self) -> RatioInterval | None:
-        """The objective of the result divided by that of the original."""
+        """The objective of the result divided by the original's."""
         return self.result.ratio if not self.is_original else None
 
     @property

@@ -89,7 +89,7 @@ class Liveness:
         return [v for v, step in made.items() if step <= at <= self._last[v]]
 
     def _place(self, op: Op, v: Value) -> None:
-        """Determine the memory of a result: its own block, or that of its first input; none for a view of an input."""
+        """Determine the memory of a result: its own block, or its first input's block; none for a view of an input."""
         if not v.name or v.tensor is not None:
             return
         source = op.inputs[0] if op.type in VIEWS and not op.domain and op.inputs else None

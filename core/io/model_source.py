@@ -22,7 +22,7 @@ from .writer import write_for_sessions
 
 
 class HoldsModel(Protocol):
-    """A result that has its model as a message, such as that of `optimize`."""
+    """A result that has its model as a message, such as the result of `optimize`."""
 
     @property
     def model(self) -> onnx.ModelProto:

@@ -302,7 +302,7 @@ def _drop_uses(op: Op) -> None:
 
 
 def attribute_graphs(op: Op) -> list[Graph]:
-    """The graphs among the attributes of an op: its bodies, or those of another op that it takes over."""
+    """The graphs among the attributes of an op: its bodies, or the bodies of another op that it takes over."""
     return [value for value in op.attrs.values() if isinstance(value, Graph)]
 
 
@@ -733,7 +733,7 @@ class Graph:
         self.mark_changed()
 
     def take_bodies(self, op: Op) -> None:
-        """Make the graphs among the attributes of `op` its bodies, instead of those of ops to be removed.
+        """Make the graphs among the attributes of `op` its bodies, instead of the bodies of ops to be removed.
 
         A pass's RewriteBuilder does this itself: `build.If(condition, then_branch=body, else_branch=other)`.
         """

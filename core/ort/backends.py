@@ -37,7 +37,7 @@ SOURCE_LOCATION = re.compile(
 """Source locations in error messages of C++ libraries: file, line, declaration of the function, and a number."""
 
 LOADED_FILE = re.compile(r"Load model from .*? failed:\s*")
-"""Where onnxruntime names the file that it loads, which is often a temporary copy."""
+"""The name of the loaded file in a message of onnxruntime; the file is often a temporary copy."""
 
 MEMORY_ERRORS = ("bad allocation", "bad_alloc", "Failed to allocate memory", "pthread_create failed")
 """Parts of onnxruntime's out-of-memory messages (bfc_arena.cc, C++'s std::bad_alloc, env.cc of POSIX)."""

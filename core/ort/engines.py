@@ -322,5 +322,5 @@ def engine_source(name: str) -> str:
 
 
 def engine_names() -> list[str]:
-    """The names of built-in engines and those of installed plugins, without importing them."""
+    """The names of built-in engines and of installed plugins' engines, without importing them."""
     return list(dict.fromkeys([*BUILT_IN, *sorted(p.name.casefold() for p in entry_points(group=ENGINE_GROUP))]))

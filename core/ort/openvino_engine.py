@@ -185,7 +185,7 @@ def unsupported(model: bytes | Path) -> list[Unsupported]:
 
 
 def _all_ops(model: Any) -> Iterator[Any]:
-    """Yield the ops of a model, including those of bodies."""
+    """Yield the ops of a model, including ops in bodies."""
     for op in model.get_ops():
         yield op
         if op.get_type_name() in WITH_BODIES:

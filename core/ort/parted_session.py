@@ -75,7 +75,7 @@ class DividedModel:
         return [replace(part, makes=tuple(name for name in part.makes if name in read)) for part in found]
 
     def part_model(self, part: Part, types: Mapping[str, onnx.TypeProto | None]) -> onnx.ModelProto:
-        """The model of a part, with the initializers and constants that it reads; `types` are those of its inputs."""
+        """The model of a part, with the initializers and constants that it reads; `types` are its inputs' types."""
         model = onnx.ModelProto(ir_version=self.message.ir_version)
         model.opset_import.extend(self.message.opset_import)
         model.functions.extend(self.message.functions)

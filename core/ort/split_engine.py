@@ -205,7 +205,7 @@ class SplitSession(PartedSession):
 
 
 def _where(parts: Sequence[Part]) -> str:
-    """What each engine runs: `212 ops; onnxruntime 1.31.1: 3 ops of ai.onnx.ml`."""
+    """The ops that each engine runs: `212 ops; onnxruntime 1.31.1: 3 ops of ai.onnx.ml`."""
     counts = [sum(len(p.nodes) for p in parts if p.is_other == kind) for kind in (False, True)]
     ours, others = (f"{n} op{'s' * (n != 1)}" for n in counts)
     rest = {canonical_domain(n.domain) or "ai.onnx" for p in parts if p.is_other for n in p.nodes}

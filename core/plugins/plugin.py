@@ -200,7 +200,7 @@ def _require_pipelines(pipelines: Any) -> None:
 
 
 def insert_passes(p: Pass, added: Sequence[PassPlacement], stages: Mapping[str, str]) -> Pass:
-    """Insert passes at their positions in a pipeline's first loop, and those of the final stage after it.
+    """Insert passes at their positions in a pipeline's first loop, and passes of the final stage after it.
 
     `stages` are the stages of the existing passes. Raises PluginError for contradictory positions.
     """

@@ -436,7 +436,7 @@ def signs(a: Any, b: Any) -> list[bool]:
 
 
 def steps(a: Array, last: int = 2) -> list[bool]:
-    """Which numbers from -2 to `last` occur; numbers outside count as the nearest of these."""
+    """Whether each number from -2 to `last` occurs; numbers outside count as the nearest of these."""
     if a.dtype.kind == "b":
         return [bool(a.any()), not a.all()]
     if a.dtype.kind not in "iuf" or not a.size:

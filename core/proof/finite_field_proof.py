@@ -304,7 +304,7 @@ def extents_words(obligation: Obligation) -> tuple[str, ...]:
 
 
 class Evaluator:
-    """Evaluates a fragment on shadow arrays; its constants, and those of `symbolic` names, are lifted once."""
+    """Evaluates a fragment on shadow arrays; its constants, and the constants of `symbolic` names, are lifted once."""
 
     def __init__(self, fragment: Fragment, symbolic: frozenset[str] = frozenset()) -> None:
         self.model = copy_without(fragment.model)

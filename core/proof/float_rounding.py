@@ -357,7 +357,7 @@ def decide_otherwise(
 
 
 class RoundedFragment(Struct, frozen=True):
-    """A model evaluated with the result of each op rounded; `largest_exponent` is that of its narrowest type."""
+    """A model evaluated with the result of each op rounded; `largest_exponent`: of its narrowest type."""
 
     model: onnx.ModelProto
     order: EvaluationOrder
@@ -410,7 +410,7 @@ class RoundedFragment(Struct, frozen=True):
         return not np.array_equal(found, wanted)
 
     def loses_itself(self, obligation: Obligation, feeds: Mapping[str, Array], exact: Mapping[str, Any]) -> bool:
-        """Whether onnxruntime's kernels of the original lose as much, such as those of norms, which square numbers."""
+        """Whether onnxruntime's kernels of the original lose as much, such as norms, which square numbers."""
         found = run_original(obligation, feeds)
         return any(has_lost_bits(0.0, self.error_of(name, a, exact[name])) for name, a in found.items())
 
@@ -429,7 +429,7 @@ def holds(obligation: Obligation, feeds: Mapping[str, Array]) -> bool:
 
 
 def has_lost_bits(before: float, after: float) -> bool:
-    """Whether an error exceeds the root of the relative rounding, and by far that of the original."""
+    """Whether an error exceeds the root of the relative rounding, and by far the original's error."""
     return after > max(1.0, MUCH_LESS * before)
 
 

@@ -124,7 +124,7 @@ def has_drawn_integers(obligation: Obligation, symbolic: SymbolicInputs) -> bool
 
 
 def extent_inputs(obligation: Obligation) -> frozenset[str]:
-    """The inputs that both fragments read only as shapes; drawn numbers are then sizes, like those of symbols."""
+    """The inputs that both fragments read only as shapes; drawn numbers are then sizes, like the sizes of symbols."""
     found = {i.name for i in obligation.inputs if i.dtype == TensorProto.INT64}
     for model in obligation.models:
         for node in all_nodes(model.graph.node):

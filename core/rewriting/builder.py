@@ -225,7 +225,7 @@ class RewriteBuilder(Operators):
         require(given >= spec.min_input, f"{spec.name} needs {spec.min_input} inputs at opset {self.opset}")
 
     def _constant(self, spec: defs.OpSchema | None, index: int, inputs: Sequence[Operand | None], data: Any) -> Value:
-        """Make a constant of the required type: that of operands of the same formal type, or the first possible.
+        """Make a constant of the required type: the type of operands of the same formal type, or the first possible.
 
         An array keeps its own type if no operand has a suitable one. Declines numbers that the type cannot represent.
         """

@@ -111,7 +111,7 @@ class SizeAccounting:
         self._pending = key, len(self.log.entries)
 
     def assign_mutations(self, changes: list[Change], upcoming: ChangeKey | None = None) -> None:
-        """Assign the mutations so far, except those of the `upcoming` change."""
+        """Assign the mutations so far, except mutations of the `upcoming` change."""
         self._notify_after()
         count = self._pending[1] if self._pending is not None and self._pending[0] == upcoming else None
         taken, self._pending = self.log.drain(count), None

@@ -131,7 +131,7 @@ class OpPattern(Expression):
         return replace(self, output=output)
 
     def walk(self) -> Iterator[OpPattern]:
-        """Yield the pattern and those of its inputs, recursively, starting at the root; then other roots."""
+        """Yield the pattern and its inputs' patterns, recursively, starting at the root; then other roots."""
         ahead: list[OpPattern] = [self]
         while ahead:
             part = ahead.pop()
@@ -302,7 +302,7 @@ def _require_kinds(types: Sequence[str], domain: str, attrs: Mapping[str, Any]) 
 
 
 def _may_stand_for_value(want: object) -> bool:
-    """Whether a pattern given by name may be that of a value rather than of its elements."""
+    """Whether a pattern given by name may be the name of a value rather than of its elements."""
     return isinstance(want, OpPattern | int | float) or (isinstance(want, Var) and want.accepts is None)
 
 
@@ -459,7 +459,7 @@ class Trace(Protocol):
     """
 
     def wrong_operator(self, p: OpPattern, op: Op) -> Trace | None:
-        """The type or domain of `op` differs from that of `p`."""
+        """The type or domain of `op` differs from `p`'s."""
 
     def wrong_producer(self, p: OpPattern, op: Op, index: int, want: OpPattern, value: Value | None) -> Trace | None:
         """`value`, the input of `op` at `index`, is not the output of an op that matches `want`."""

@@ -33,7 +33,7 @@ class Instrumentation:
     """
 
     def __init_subclass__(cls) -> None:
-        """Raise UsageError for a method whose name resembles that of a hook, because it would never be called."""
+        """Raise UsageError for a method whose name resembles a hook's name, because it would never be called."""
         for name, given in vars(cls).items():
             near = get_close_matches(name, HOOKS, n=1, cutoff=MISSPELT) if callable(given) and name not in HOOKS else ()
             if near:

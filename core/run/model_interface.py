@@ -152,7 +152,7 @@ def require_same_annotations(op: Op) -> None:
 
 
 def _all_converted(graph: Graph, domain: str) -> bool:
-    """Whether the versions of all ops in a domain equal that of the opset that the graph imports."""
+    """Whether the versions of all ops in a domain equal the version of the opset that the graph imports."""
     version = graph.opsets.get(domain)
     ops = (op for g in graph.with_subgraphs() for op in g.ops() if op.domain == domain)
     return version is not None and all(op.version == version for op in ops)

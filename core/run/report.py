@@ -141,7 +141,7 @@ class RuleStatistics(Struct, frozen=True):
 
 
 class PassStatistics(Struct, frozen=True):
-    """Counts of a pass in a run, and of its rules; `declines` are those of a pass without rules, in its last run."""
+    """Counts of a pass in a run, and of its rules; `declines`: of a pass without rules, in its last run."""
 
     name: str
     runs: int

@@ -119,7 +119,7 @@ def _complete_type(declared: onnx.TypeProto, known: onnx.TypeProto) -> None:
 
 
 def strip_value_info(function: onnx.FunctionProto) -> None:
-    """Remove the `value_info` of a local function and its subgraphs, like that of a graph."""
+    """Remove the `value_info` of a local function and its subgraphs, like the `value_info` of a graph."""
     versions = opset_versions(function)
 
     def is_opaque(node: onnx.NodeProto) -> bool:

@@ -15,7 +15,7 @@ from rewriting import cases, each, load
 from tiers import slow_unless
 
 X = "g (float[N,3] x) => (float[A,B] y)"
-PLANE = "g (float[2,3] x) => (float[A,B] y)"
+PLANE, SQUARE = "g (float[2,3] x) => (float[A,B] y)", "g (float[4,4] x) => (float[A,B] y)"
 TWICE = "{ a = Neg(x) y = Neg(a) }"
 
 
@@ -29,83 +29,35 @@ def twice(g: Any, x: Any) -> Any:
     return g.Neg(g.Neg(x))
 
 
-def by_elements(least: int) -> Callable[..., Any]:
-    def build(g: Any, x: Any) -> Any:
-        if math.prod(x.static_shape) >= least:
+def by_elements(g: Any, x: Any) -> Any:
+    if math.prod(x.static_shape) >= 64:
+        return g.Neg(x)
+    return x
+
+
+def by_if_alone(g: Any, x: Any) -> Any:
+    y = x
+    if x.static_shape[-1] > 8:
+        y = g.Neg(x)
+    return y
+
+
+def by_case(g: Any, x: Any) -> Any:
+    match x.rank:
+        case 2:
+            return x
+        case rank if rank >= 3:
+            return g.Neg(x)
+    return x
+
+
+def by_inner_function(g: Any, x: Any) -> Any:
+    def replacement() -> Any:
+        if x.dtype == TensorProto.FLOAT16:
             return g.Neg(x)
         return x
 
-    return build
-
-
-def by_elements_in_one_line(least: int) -> Callable[..., Any]:
-    def build(g: Any, x: Any) -> Any:
-        return g.Neg(x) if math.prod(x.static_shape) >= least else x
-
-    return build
-
-
-def by_extent(least: int) -> Callable[..., Any]:
-    def build(g: Any, x: Any) -> Any:
-        y = x
-        if x.static_shape[-1] > least:
-            y = g.Neg(x)
-        return y
-
-    return build
-
-
-def by_rank(least: int) -> Callable[..., Any]:
-    def build(g: Any, x: Any) -> Any:
-        match x.rank:
-            case 2:
-                return x
-            case rank if rank >= least:
-                return g.Neg(x)
-        return x
-
-    return build
-
-
-def by_opset(least: int) -> Callable[..., Any]:
-    def build(g: Any, x: Any) -> Any:
-        return g.Neg(x) if g.opset > least else x
-
-    return build
-
-
-def by_type(dtype: int) -> Callable[..., Any]:
-    def build(g: Any, x: Any) -> Any:
-        def replacement() -> Any:
-            if x.dtype == dtype:
-                return g.Neg(x)
-            return x
-
-        return replacement()
-
-    return build
-
-
-BRANCHES: dict[str, tuple[Callable[[int], Callable[..., Any]], tuple[int, ...]]] = {
-    "elements": (by_elements, (64, 1000, 4096, 1 << 20)),
-    "elements, in one line": (by_elements_in_one_line, (64, 1000, 4096, 1 << 20)),
-    "an extent": (by_extent, (8, 100, 1024, 4096)),
-    "the rank": (by_rank, (3, 4, 5, 6)),
-    "the opset": (by_opset, (17, 18, 20, 22)),
-    "the type": (by_type, (TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)),
-}
-OF_BRANCHES = [(by, value) for by, (_, values) in BRANCHES.items() for value in values]
-
-
-@pytest.mark.parametrize("case", slow_unless({("elements, in one line", 4096), ("the type", 10)}, OF_BRANCHES))
-def test_a_branch_that_no_model_takes_is_not_proved(case: tuple[str, int]) -> None:
-    by, value = case
-    made = BRANCHES[by][0](value)
-    made.__name__ = "wrong"
-    found = proof(made, twice, f"{PLANE} {TWICE}")
-    assert found.guarantee in PROOFS, "on the branches that are taken"
-    assert not found.is_proved
-    assert next(found.lines()).startswith("unknown: no model with a proof takes the branch")
+    return replacement()
 
 
 def helper(g: Any, x: Any) -> Any:
@@ -198,6 +150,11 @@ def by_case_alone(g: Any, x: Any) -> Any:
 
 
 CODE: dict[str, Callable[..., Any]] = {
+    "if and else": by_elements,
+    "if alone": by_if_alone,
+    "the opset": lambda g, x: g.Neg(x) if g.opset > 17 else x,
+    "a case with a condition": by_case,
+    "an inner function": by_inner_function,
     "a function that it calls": lambda g, x: helper(g, g.Identity(x)),
     "a partial function": lambda g, x: functools.partial(helper, g)(x),
     "a number that a function returns": lambda g, x: g.Mul(x, g.const(np.float32(sign(x)))),
@@ -219,13 +176,6 @@ CODE: dict[str, Callable[..., Any]] = {
     "an exception": by_exception,
     "a case alone": by_case_alone,
 }
-
-
-@cases("build", CODE)
-def test_code_that_no_model_runs_is_not_proved(build: Callable[..., Any]) -> None:
-    found = proof(build, twice, f"{PLANE} {TWICE}", ROUNDING)
-    assert found.guarantee in PROOFS, "on the code that is run"
-    assert not found.is_proved
 
 
 TABLE = {2: 1.0, 3: -1.0, 100: -1.0}
@@ -368,12 +318,22 @@ NUMBERS: dict[str, Callable[..., Any]] = {
     "results by rank": lambda g, x: [x, g.Neg(x)][x.rank // 3],
 }
 
+EXTENTS: dict[str, Callable[..., Any]] = {
+    "an extent of another axis": lambda g, x: times(g, x, x.static_shape[0] / x.static_shape[1]),
+    "an extent": lambda g, x: times(g, x, x.static_shape[0] / 4),
+    "the rank": lambda g, x: times(g, x, x.rank - 1),
+}
 
-@cases("build", NUMBERS)
-def test_numbers_of_which_models_have_a_part_are_not_proved(build: Callable[..., Any]) -> None:
-    found = proof(build, twice, f"{PLANE} {TWICE}", ROUNDING)
-    assert found.guarantee in PROOFS, "for the numbers of the model"
+
+@each(
+    ("build", "plane"),
+    {n: (b, PLANE) for n, b in (CODE | NUMBERS).items()} | {n: (b, SQUARE) for n, b in EXTENTS.items()},
+)
+def test_code_of_which_models_run_a_part_is_not_proved(build: Callable[..., Any], plane: str) -> None:
+    found = proof(build, twice, f"{plane} {TWICE}", ROUNDING)
+    assert found.guarantee in PROOFS, "on the code that is run"
     assert not found.is_proved
+    assert next(found.lines()).startswith("unknown: no model with a proof takes the branch")
 
 
 def test_a_rule_is_proved_whose_numbers_are_all_taken() -> None:
@@ -428,17 +388,13 @@ def test_a_rule_is_proved_whose_branches_are_all_taken() -> None:
     assert "2 of 2 branches" in next(found.lines())
 
 
-SQUARES = {0.5: 0.5, 0.125: 0.125, 2.0: 2.0, 1 / 3: 1 / 3, 1 / 96: 1 / 96, 3.0: 3.0}
-ULPS = (-3, -2, -1, 1, 2, 3)
-OF_ROOTS = [(square, ulps, "float") for square in SQUARES for ulps in ULPS]
-OF_ROOTS += [(square, ulps, "double") for square in (0.5, 0.125) for ulps in ULPS]
+SQUARES = (0.5, 0.125, 2.0, 1 / 3, 1 / 96, 3.0)
+OF_ROOTS = [(square, ulps, "float") for square in SQUARES for ulps in (-1, 1)]
+OF_ROOTS += [(square, ulps, "double") for square in (0.5, 0.125) for ulps in (-1, 1)]
 
 
 def beside(number: float, ulps: int, dtype: Any) -> Any:
-    found = dtype(number)
-    for _ in range(abs(ulps)):
-        found = np.nextafter(found, dtype(math.copysign(math.inf, ulps)))
-    return found
+    return np.nextafter(dtype(number), dtype(math.copysign(math.inf, ulps))) if ulps else dtype(number)
 
 
 def scaled(square: float) -> Rule:
@@ -463,7 +419,7 @@ def test_a_float_beside_a_root_is_not_the_root(case: tuple[float, int, str]) -> 
 
 
 FRACTIONS = (1 / 3, 0.1, 1e-5, 0.7, 100.0)
-OF_FRACTIONS = [(number, ulps) for number in FRACTIONS for ulps in (-2, -1, 1, 2)]
+OF_FRACTIONS = [(number, ulps) for number in FRACTIONS for ulps in (-1, 1)]
 
 
 @pytest.mark.parametrize("case", slow_unless({(0.1, 1)}, OF_FRACTIONS))
@@ -623,17 +579,3 @@ ABSORBED: dict[str, tuple[str, Callable[..., Any]]] = {
 def test_numbers_that_absorb_others_are_not_proved(dtype: str, build: Callable[..., Any]) -> None:
     found = proof(build, twice, f"{X} {TWICE}".replace("float[", f"{dtype}["), ROUNDING)
     assert found.guarantee not in PROOFS
-
-
-READ: dict[str, Callable[..., Any]] = {
-    "an extent of another axis": lambda g, x: times(g, x, x.static_shape[0] / x.static_shape[1]),
-    "an extent": lambda g, x: times(g, x, x.static_shape[0] / 4),
-    "the rank": lambda g, x: times(g, x, x.rank - 1),
-}
-
-
-@cases("build", READ)
-def test_extents_of_one_model_are_not_proved(build: Callable[..., Any]) -> None:
-    found = proof(build, twice, f"{PLANE.replace('2,3', '4,4')} {TWICE}", ROUNDING)
-    assert found.guarantee in PROOFS, "for the extents of the model"
-    assert not found.is_proved

@@ -86,11 +86,6 @@ def model_outputs(model: onnx.ModelProto, feeds: dict[str, Any]) -> dict[str, An
         return None
 
 
-def is_runnable(name: str) -> bool:
-    """Whether onnxruntime runs a case as it is."""
-    return model_outputs(backend_cases()[name].model, backend_cases()[name].feeds) is not None
-
-
 def optimization_errors(case: BackendCase) -> list[str] | None:
     """The differences after optimization; None where onnxruntime does not run the original."""
     want = model_outputs(case.model, case.feeds)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 import node_cases
+import numpy as np
 import onnx
 import pytest
 from node_cases import FREEZE_MODES, backend_cases
@@ -14,6 +15,7 @@ from passwright.core.operators.effects import is_random
 from passwright.core.processes import onnx_calls
 from passwright.core.processes.onnx_calls import OnnxError
 from passwright.core.processes.onnx_worker import OnnxCode
+from passwright.passes.folding.fold_constants import SMALL_GROWTH
 from passwright.passes.pipelines import PIPELINES
 from rewriting import apply_passes
 from tiers import slow_unless
@@ -58,7 +60,13 @@ def test_constant_inputs_are_folded_completely(block: int) -> None:
         }
         if kinds - PROTECTED and not any(map(is_random, graph.ops())) and all(map(is_known, graph.ops())):
             left[name] = sorted(kinds)
-    assert {name: kinds for name, kinds in left.items() if node_cases.is_runnable(name)} == {}
+    assert {name: kinds for name, kinds in left.items() if has_small_results(name)} == {}
+
+
+def has_small_results(name: str) -> bool:
+    """Whether onnxruntime runs a case, with results for which even a small model may grow."""
+    found = node_cases.model_outputs(backend_cases()[name].model, backend_cases()[name].feeds)
+    return found is not None and sum(np.asarray(a).nbytes for a in found.values()) <= SMALL_GROWTH
 
 
 def test_round_trip() -> None:

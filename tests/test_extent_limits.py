@@ -92,7 +92,7 @@ FAMILIES: dict[str, tuple[str, str, str]] = {
     "a table": (X, TABLE.format(name="w"), TABLE.format(name="v")),
     "a loop": (X, LOOP.format(inner="w = Neg(v)"), LOOP.format(inner="q = Equal(k, c) t = Neg(v) w = Where(q, v, t)")),
 }
-LIMITS = (7, 20, 37, 100, 300, 1000, 3000)
+LIMITS = (7, 20, 300, 3000)
 FIRST = {"limited positions, 20", "a slice, 3000"}
 
 

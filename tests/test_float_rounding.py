@@ -103,20 +103,11 @@ def of_numbers(g: Any, op: str, a: Any, b: Any) -> Any:
 FORMS: dict[str, tuple[Form, Form]] = {
     "root of a square": (lambda g, x: g.Abs(x), lambda g, x: g.Sqrt(squared(g, x))),
     "root of a power": (lambda g, x: g.Abs(x), lambda g, x: g.Sqrt(g.Pow(x, 2.0))),
-    "roots of a fourth power": (
-        lambda g, x: g.Abs(x), lambda g, x: g.Sqrt(g.Sqrt(squared(g, squared(g, x)))),
-    ),
     "square by a fourth power": (
         lambda g, x: kept(g, squared(g, x)), lambda g, x: g.Sqrt(squared(g, squared(g, x))),
     ),
-    "third power by a sixth": (
-        lambda g, x: g.Abs(g.Mul(x, squared(g, x))), lambda g, x: g.Sqrt(squared(g, g.Mul(x, squared(g, x)))),
-    ),
     "root of a product": (
         lambda g, x, z: g.Mul(g.Sqrt(g.Abs(x)), g.Sqrt(g.Abs(z))), lambda g, x, z: g.Sqrt(of_numbers(g, "Mul", x, z)),
-    ),
-    "root of squares": (
-        lambda g, x, z: of_numbers(g, "Mul", x, z), lambda g, x, z: g.Sqrt(g.Mul(squared(g, x), squared(g, z))),
     ),
     "logarithm of an exponential": (lambda g, x: kept(g, g.Relu(x)), lambda g, x: g.Log(g.Exp(g.Relu(x)))),
     "logarithm of a negative exponential": (
@@ -129,7 +120,6 @@ FORMS: dict[str, tuple[Form, Form]] = {
         lambda g, x: g.Mul(g.Log(g.Abs(x)), 2.0), lambda g, x: g.Log(squared(g, g.Abs(x))),
     ),
     "quotient of exponentials": (lambda g, x, z: g.Exp(g.Sub(x, z)), lambda g, x, z: g.Div(g.Exp(x), g.Exp(z))),
-    "product of exponentials": (lambda g, x, z: g.Exp(g.Add(x, z)), lambda g, x, z: g.Mul(g.Exp(x), g.Exp(z))),
     "inverse of an exponential": (
         lambda g, x: g.Neg(g.Abs(x)), lambda g, x: g.Log(g.Reciprocal(g.Exp(g.Abs(x)))),
     ),
@@ -146,19 +136,9 @@ FORMS: dict[str, tuple[Form, Form]] = {
         lambda g, x: mean(g, squared(g, centred(g, x))),
         lambda g, x: g.Sub(mean(g, squared(g, x)), squared(g, mean(g, x))),
     ),
-    "cubed distance": (
-        lambda g, x, z: g.Mul(g.Sub(x, z), squared(g, g.Sub(x, z))),
-        lambda g, x, z: g.Sub(
-            g.Sub(g.Mul(x, squared(g, x)), g.Mul(z, squared(g, z))), g.Mul(g.Mul(g.Mul(x, z), 3.0), g.Sub(x, z))
-        ),
-    ),
     "expanded square": (
         lambda g, x, z: squared(g, g.Sub(x, z)),
         lambda g, x, z: g.Add(g.Sub(squared(g, x), g.Mul(g.Mul(x, z), 2.0)), squared(g, z)),
-    ),
-    "expanded square of a sum": (
-        lambda g, x, z: squared(g, g.Add(x, z)),
-        lambda g, x, z: g.Add(g.Add(squared(g, x), g.Mul(g.Mul(x, z), 2.0)), squared(g, z)),
     ),
     "expanded square beside a constant": (
         lambda g, x: squared(g, g.Sub(x, 1000.0)), lambda g, x: g.Add(g.Mul(g.Sub(x, 2000.0), x), 1e6),
@@ -180,11 +160,9 @@ FORMS: dict[str, tuple[Form, Form]] = {
 
 
 OF_RULES = frozenset({
-    "root of a product", "root of squares", "logarithm of a product", "logarithm of a power",
-    "square by a fourth power", "logarithm of an exponential", "an absorbing product", "quotient of exponentials",
-    "product of exponentials", "variance by a difference", "cubed distance", "expanded square",
-    "expanded square of a sum", "difference by a quotient", "difference of squares",
-    "expanded square beside a constant",
+    "root of a product", "logarithm of a product", "logarithm of a power", "square by a fourth power",
+    "logarithm of an exponential", "an absorbing product", "quotient of exponentials", "variance by a difference",
+    "expanded square", "difference by a quotient", "difference of squares", "expanded square beside a constant",
 })  # fmt: skip
 """Forms whose regions are cut where both compute alike, so that signs are not known."""
 QUICK = {"root of a square", "logarithm of a negative exponential", "an absorbing sum"}
@@ -215,28 +193,19 @@ def test_a_difference_of_squares_is_not_proved_in_other_types(dtype: str) -> Non
 
 DECISIONS = table("""
     softmax [first; int64]: s = Softmax<axis=1>(x) y = ArgMax<axis=1>(s) => y = ArgMax<axis=1>(x)
-    softmax made [int64]: y = ArgMax<axis=1>(x) => s = Softmax<axis=1>(x) y = ArgMax<axis=1>(s)
     hard softmax [float]: s = Softmax<axis=1>(x) y = Hardmax<axis=1>(s) => y = Hardmax<axis=1>(x)
-    sigmoid [int64]: s = Sigmoid(x) y = ArgMin<axis=1>(s) => y = ArgMin<axis=1>(x)
-    root [int64]: p = Abs(x) s = Sqrt(p) y = ArgMax<axis=1>(s) => p = Abs(x) y = ArgMax<axis=1>(p)
-    square [int64]: p = Abs(x) s = Mul(p, p) y = ArgMax<axis=1>(s) => p = Abs(x) y = ArgMax<axis=1>(p)
     sum [first; int64]: s = Add(x, c) y = ArgMax<axis=1>(s) => y = ArgMax<axis=1>(x)
-    product [int64]: s = Mul(x, three) y = ArgMax<axis=1>(s) => y = ArgMax<axis=1>(x)
     places [int64]: s = Tanh(x) v, y = TopK<axis=1>(s, two) => v, y = TopK<axis=1>(x, two)
-    exponential [bool]: p = Exp(x) y = Greater(p, one) => y = Greater(x, zero)
     threshold [first; bool]: p = Sigmoid(x) y = Greater(p, half) => y = Greater(x, zero)
     difference [bool]: d = Sub(x, z) y = Less(d, one) => s = Add(z, one) y = Less(x, s)
     equal sums [bool]: p = Add(x, one) q = Add(z, one) y = Equal(p, q) => y = Equal(x, z)
-    thirds [bool]: p = Div(x, three) q = Div(z, three) y = Less(p, q) => y = Less(x, z)
     choice [float]: p = Exp(x) b = Greater(p, one) y = Where(b, z, x) => b = Greater(x, zero) y = Where(b, z, x)
-    floor [float]: s = Add(x, c) f = Floor(s) y = Sub(f, c) => y = Floor(x)
     sign [first; float]: a = Add(x, c) b = Add(z, c) d = Sub(a, b) y = Sign(d) => d = Sub(x, z) y = Sign(d)
     whole numbers [int64]: s = Add(x, c) d = Sub(s, c) y = Cast<to=7>(d) => y = Cast<to=7>(x)
 """)
 ALIKE = table("""
     negated [first; int64]: s = Neg(x) y = ArgMax<axis=1>(s) => y = ArgMin<axis=1>(x)
     doubled [int64]: s = Mul(x, doubling) y = ArgMax<axis=1>(s) => y = ArgMax<axis=1>(x)
-    transposed [int64]: s = Transpose(x) t = ArgMax<axis=0>(s) y = Transpose(t) => y = ArgMax<axis=1>(x)
     first place [int64]: v, y = TopK<axis=1>(x, single) => y = ArgMax<axis=1>(x)
     swapped [bool]: y = Greater(x, z) => y = Less(z, x)
     difference of equals [first; bool]: d = Sub(x, z) y = Greater(d, zero) => y = Greater(x, z)
@@ -308,15 +277,13 @@ TEXTS = {
     "product": (product_of_two, "t = Mul(x, a) y = Mul(t, b)"),
 }
 DROPPED = [
-    ("sum", "float", (0.1, 1.5 * 2**23)), ("sum", "float", (0.4, 2.0**23)), ("sum", "float", (1 / 3, -1e7)),
-    ("sum", "float", (2.0**23, 0.3)), ("sum", "float", (1e-4, 1e5)), ("sum", "float", ((0.1, 0.2, 0.3, 0.4), 2.0**24)),
-    ("sum", "float16", (0.1, 1536.0)), ("sum", "float16", (0.01, 700.0)),
+    ("sum", "float", (0.1, 1.5 * 2**23)), ("sum", "float16", (0.1, 1536.0)), ("affine", "float", (1e7, 2.0, 0.3)),
+    ("sum", "float", (2.0**23, 0.3)), ("sum", "float", ((0.1, 0.2, 0.3, 0.4), 2.0**24)),
     ("sum", "bfloat16", (0.1, 192.0)), ("difference", "float", (0.1, 2.0**23)), ("difference", "float", (3e7, 0.7)),
     ("difference", "float16", (0.1, 1030.0)), ("affine", "float", (0.1, 3.0, 2.0**24)),
-    ("affine", "float", (1e7, 2.0, 0.3)), ("affine", "float", (0.3, -1.0, 1.5 * 2**23)),
-    ("product", "float", (1e-30, 1e-12)), ("product", "float", (1e30, 1e12)), ("product", "bfloat16", (1e-30, 1e-15)),
-    ("product", "double", (1e-200, 1e-200)), ("product", "double", (1e200, 1e200)),
-    ("sum", "double", (1.7e308, 1.7e308)), ("sum", "float", (3e38, 3e38)),
+    ("affine", "float", (0.3, -1.0, 1.5 * 2**23)), ("product", "float", (1e-30, 1e-12)),
+    ("product", "float", (1e30, 1e12)), ("product", "bfloat16", (1e-30, 1e-15)),
+    ("product", "double", (1e-200, 1e-200)), ("sum", "double", (1.7e308, 1.7e308)),
 ]  # fmt: skip
 MERGED = [
     ("sum", "float", (0.1, 0.2)), ("sum", "float", (2.0, 2.0**23)), ("sum", "float", (0.5, 1000.0)),
@@ -338,7 +305,7 @@ def proof_of_constants(case: tuple[str, str, tuple[Any, ...]]) -> RuleProof:
     return found
 
 
-@pytest.mark.parametrize("case", slow_unless({DROPPED[0], DROPPED[9], DROPPED[13]}, DROPPED))
+@pytest.mark.parametrize("case", slow_unless(DROPPED[:3], DROPPED))
 def test_constants_that_lose_bits_are_not_proved(case: tuple[str, str, tuple[Any, ...]]) -> None:
     assert proof_of_constants(case).guarantee not in PROOFS
 

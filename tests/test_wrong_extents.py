@@ -32,12 +32,9 @@ REGIONS = table("""
     remainder of extents [first; TWO]: NEG => OF_TWO q = Mod(n, m) b = Equal(q, seven) SWITCH
     remainder by hand [TWO]: NEG => OF_TWO k = Div(n, m) u = Mul(k, m) q = Sub(n, u) b = Equal(q, seven) SWITCH
     large remainder [TWO]: NEG => OF_TWO q = Mod(n, m) b = Greater(q, c) SWITCH
-    remainder of a sum [TWO]: NEG => OF_TWO w = Add(seven, four) q = Mod(n, m) b = Equal(q, w) SWITCH
     remainder of large extents [TWO]: NEG => OF_TWO q = Mod(n, m) u = Equal(q, seven) v = Greater(n, c) b = And(u, v)
         SWITCH
     remainder of floats [TWO]: NEG => OF_TWO u = Cast<to=1>(n) v = Cast<to=1>(m) q = Mod<fmod=1>(u, v) b = Equal(q, f)
-        SWITCH
-    difference of large extents [TWO]: NEG => OF_TWO q = Sub(n, m) u = Equal(q, seven) v = Greater(m, c) b = And(u, v)
         SWITCH
     difference at an extent [first; TWO]: NEG => OF_TWO q = Sub(n, m) u = Equal(q, seven) v = Equal(m, c) b = And(u, v)
         SWITCH
@@ -77,10 +74,8 @@ REGIONS = table("""
     unique: NEG => RANGE g1 = Min(i, c) un = Unique(g1) q1 = Size(un) d1 = Sub(n, q1) b = Greater(d1, zero) SWITCH
     compress: NEG => RANGE g1 = LessOrEqual(i, c) cm = Compress<axis=0>(i, g1) q1 = Size(cm) b = Less(q1, n) SWITCH
     int8 wrap [first]: EXTENT y = Mul(x, e) => EXTENT n8 = Cast<to=3>(n) e8 = Cast<to=1>(n8) y = Mul(x, e8)
-    uint8 wrap: EXTENT y = Mul(x, e) => EXTENT n8 = Cast<to=2>(n) e8 = Cast<to=1>(n8) y = Mul(x, e8)
     int16 wrap: EXTENT y = Mul(x, e) => EXTENT n8 = Cast<to=5>(n) e8 = Cast<to=1>(n8) y = Mul(x, e8)
     half extent [first]: EXTENT y = Mul(x, e) => EXTENT n8 = Cast<to=10>(n) e8 = Cast<to=1>(n8) y = Mul(x, e8)
-    bfloat extent: EXTENT y = Mul(x, e) => EXTENT n8 = Cast<to=16>(n) e8 = Cast<to=1>(n8) y = Mul(x, e8)
     half extent of float: EXTENT y = Mul(x, e) => EXTENT n8 = Cast<to=10>(e) e8 = Cast<to=1>(n8) y = Mul(x, e8)
     bfloat positions [first]: RANGE y = Mul(x, p) => RANGE n8 = Cast<to=16>(p) e8 = Cast<to=1>(n8) y = Mul(x, e8)
     int8 positions: RANGE y = Mul(x, p) => RANGE n8 = Cast<to=3>(i) e8 = Cast<to=1>(n8) p8 = Reshape(e8, last)
@@ -128,8 +123,6 @@ REGIONS = table("""
         d2 = Concat<axis=0>(zeros, zeros, d1, zeros) w1 = Pad(w, d2) y = Mul(x, w1)
     topk: k4 = Shape<end=1>(x) q, q0 = TopK<axis=0>(x, k4) y = Slice(q, zeros, cs) => k3 = Shape<end=1>(x)
         k4 = Min(k3, cs) q, q0 = TopK<axis=0>(x, k4) y = Slice(q, zeros, cs)
-    topk unsorted: k4 = Shape<end=1>(x) q, q0 = TopK<axis=0>(x, k4) y = Neg(q) => k3 = Shape<end=1>(x) k4 = Min(k3, cs)
-        q, q0 = TopK<axis=0>(x, k4) y = Neg(q)
     topk exact k [graph=g (float[N,40] x) => (float[A,B] y)]: k4 = Shape<end=1>(x) k5 = Min(k4, cs) q,
         q0 = TopK<axis=1>(x, k5) y = Slice(q, zeros, ones, ones) => q, q0 = TopK<axis=1>(x, ones) y = Neg(q)
     gather last: s0 = Shape<end=1>(x) e0 = Sub(s0, ones) y = Gather(x, e0) => s0 = Shape<end=1>(x) e1 = Min(s0, cs)
@@ -154,7 +147,6 @@ REGIONS = table("""
         v2 = Constant<value=float[2]{0,1}>() i1 = Min(i, c) oh = OneHot(i1, n, v2) y = MatMul(oh, x)
     trilu [SQUARE]: y = Trilu<upper=0>(x) => k0 = Neg(c) u = Trilu<upper=1>(x, k0) y = Trilu<upper=0>(u)
     eyelike [SQUARE]: NEG => u = EyeLike<k=40>(x) t = Neg(x) y = Add(t, u)
-    eyelike negative [SQUARE]: NEG => u = EyeLike<k=-40>(x) t = Neg(x) y = Add(t, u)
     cumsum mask: NEG => EXTENT z = Reshape(n, ones) o = ConstantOfShape<value=float[1]{1}>(z)
         q = CumSum<reverse=1,exclusive=1>(o, zero) p = Reshape(q, last) b = Greater(p, f) SWITCH
     hann [LINE]: s0 = Shape(x) n = Squeeze(s0) w = HannWindow(n) y = Mul(x, w) => s0 = Shape(x) n = Squeeze(s0)
@@ -177,10 +169,6 @@ REGIONS = table("""
     attention window [graph=g (float[1,1,S,4] x) => (float[A,B,C,D] y)]: y = Attention(x, x, x) =>
         s0 = Shape<start=2,end=3>(x) n = Squeeze(s0) i = Range(zero, n, one) a1 = Unsqueeze(i, zeros)
         a2 = Unsqueeze(i, ones) d = Sub(a2, a1) b = Less(d, c) y = Attention(x, x, x, b)
-    causal [graph=g (float[1,1,S,4] x) => (float[A,B,C,D] y)]: y = Attention<is_causal=1>(x, x, x) =>
-        s0 = Shape<start=2,end=3>(x) n = Squeeze(s0) i = Range(zero, n, one) a1 = Unsqueeze(i, zeros)
-        a2 = Unsqueeze(i, ones) d = Sub(a2, a1) b1 = GreaterOrEqual(d, zero) b2 = Less(d, c) b = And(b1, b2)
-        y = Attention(x, x, x, b)
     loop trips: s0 = Shape<end=1>(x) n = Squeeze(s0) t0 = Cast<to=9>(one)
         y = Loop(n, t0, x) <body = b (int64 k, bool go, float[L,3] v) => (bool on, float[L,3] w) { on = Identity(go)
         w = Neg(v) }> => s0 = Shape<end=1>(x) n0 = Squeeze(s0) b0 = Greater(n0, c) d0 = Cast<to=7>(b0) n = Sub(n0, d0)
@@ -205,7 +193,6 @@ REGIONS = table("""
     sequence [first]: NEG => sq = SplitToSequence<axis=0>(x) l = SequenceLength(sq) b = Greater(l, c) SWITCH
     empty [first]: y = ReduceSum(x, zeros) => EXTENT b = Equal(n, zero) q = ReduceSum(x, zeros) y = Where(b, unit, q)
     int32 overflow: NEG => EXTENT i3 = Cast<to=6>(n) q = Mul(i3, k32) b = Less(q, z32) SWITCH
-    int32 cube overflow: NEG => EXTENT i3 = Cast<to=6>(n) q0 = Mul(i3, i3) q1 = Mul(q0, i3) b = Less(q1, z32) SWITCH
     int64 overflow: NEG => EXTENT q = Mul(n, k64) b = Less(q, zero) SWITCH
     uint32 below zero: NEG => EXTENT u = Cast<to=12>(n) q = Sub(ku, u) b = Greater(q, ku) SWITCH
     float16 extent: NEG => EXTENT u = Cast<to=10>(n) w = Cast<to=7>(u) b0 = Equal(w, n) b = Not(b0) SWITCH
@@ -249,16 +236,11 @@ REGIONS = table("""
     maximum of none [first; TWO]: r = Relu(x) y = ReduceMax(r, ones) => u = ReduceMax(x, ones) y = Relu(u)
     maximum of no rows: r = Max(x, zf) y = ReduceMax(r, zeros) => u = ReduceMax(x, zeros) y = Max(u, zf)
     minimum of none [TWO]: r = Min(x, f) y = ReduceMin(r, ones) => u = ReduceMin(x, ones) y = Min(u, f)
-    clipped maximum of none [TWO]: r = Clip(x, zf, f) y = ReduceMax(r, ones) => u = ReduceMax(x, ones)
-        y = Clip(u, zf, f)
     exponential of none [TWO]: r = Exp(x) y = ReduceMax(r, ones) => u = ReduceMax(x, ones) y = Exp(u)
-    sigmoid of none [TWO]: r = Sigmoid(x) y = ReduceMin(r, ones) => u = ReduceMin(x, ones) y = Sigmoid(u)
     integers of none [first; graph=g (int32[N,M] x) => (int32[A,B] y)]: r = Max(x, z32) y = ReduceMax(r, ones) =>
         u = ReduceMax(x, ones) y = Max(u, z32)
     sum of none [TWO]: y = ReduceSum(x, ones) => r = Sub(x, x) u = ReduceMax(r, ones) v = ReduceSum(x, ones)
         y = Add(u, v)
-    product of none [graph=g (float[N,K] x, float[K,M] w) => (float[A,B] y)]: y = MatMul(x, w) =>
-        r = Sub(x, x) u = ReduceMax(r, ones) v = MatMul(x, w) y = Add(u, v)
     a double in single precision [first; graph=g (double[N,3] x) => (double[A,B] y)]: k = Constant<value=double{0.1}>()
         y = Mul(x, k) => k = Constant<value=double{0.10000000149011612}>() y = Mul(x, k)
 """)

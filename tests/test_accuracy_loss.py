@@ -239,6 +239,25 @@ def test_large_outputs_are_kept_in_files_and_added_in_parts(monkeypatch: pytest.
     assert 0 < scores[0].loss == pytest.approx(scores[1].loss)
 
 
+def test_samples_that_depend_on_their_batch_are_scored_in_batches_and_alone() -> None:
+    """Next to a large sample, the numbers of a small one are both rounded to zero."""
+    exact, rounded = (
+        load(f"g (float[N,2] x) => (float[N,2] y) {{ {body} }}")
+        for body in ("y = Identity(x)", "q, s, z = DynamicQuantizeLinear(x) y = DequantizeLinear(q, s, z)")
+    )
+    small, large, two = np.float32([[0.5, 1]]), np.float32([[1000, 500]]), np.float32([[1000, 500], [0.5, 1]])
+    uses = OutputUses.of(model_source(exact, inline=True).load().graph, "top1")
+    for arrays, axes, loss in (
+        ([small, large], {"x": 0}, 0.5),
+        ([small, large], {}, 0),
+        ([small, two], {"x": 0}, 1 / 3),
+        ([small], {"x": 0}, 0),
+    ):
+        criterion = AgreementCriterion([{"x": a} for a in arrays], ["y"], Budget.parse("1%"), uses, axes)
+        criterion.measure_original(exact.SerializeToString())
+        assert criterion.score(rounded.SerializeToString()).loss == pytest.approx(loss)
+
+
 @cases(
     ("metric", "pairs", "figure", "loss"),
     {

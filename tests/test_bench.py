@@ -14,7 +14,7 @@ import onnx
 import pytest
 from passwright.app.measure.accuracy import LabelledSet, labelled_outputs, load_metric
 from passwright.app.measure.bench import BenchReport, ModelBenchmark, figures_of
-from passwright.app.measure.criterion import Budget, LabelledPart
+from passwright.app.measure.criterion import Budget, JointCriterion, LabelledPart
 from passwright.app.measure.document import describe
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.ready_metrics import top_1
@@ -428,3 +428,24 @@ def test_outputs_that_a_metric_is_not_for() -> None:
     )
     with pytest.raises(ModelError, match="no output has a row for each label"):
         part.criterion(["y"], budget, wrong)
+
+
+def test_rows_that_depend_on_their_batch_are_scored_in_batches_and_alone() -> None:
+    """Alone, both numbers of the first row are rounded to the same one."""
+    exact, rounded = (
+        load(f"g (float[N,2] x) => (float[N,2] y) {{ {body} }}")
+        for body in ("y = Identity(x)", "q, s, z = DynamicQuantizeLinear(x) y = DequantizeLinear(q, s, z)")
+    )
+    inputs, budget = input_specs(model_source(exact, inline=False).load()), Budget.parse("1%")
+    original, other = exact.SerializeToString(), rounded.SerializeToString()
+    rows, labels = np.array([[254.6, 255], [0, 255.3]], np.float32), np.ones(2, np.int64)
+    part = LabelledPart(LabelledSet("set", {"x": rows, "labels": labels}), inputs, "top1")
+    criterion = part.criterion(["y"], budget, original)
+    assert (criterion.score(other).figure, criterion.score(original).figure) == (0.5, 1)
+    joint = JointCriterion((criterion, criterion))
+    joint.measure_original(original)
+    assert (joint.score(other).figure, joint.reference) == (0.5, 1)
+    own = part.criterion(["y"], budget, other)
+    assert (own.score(other).loss, own.score(original).loss) == (0, 0)
+    joint.measure_original(other)
+    assert joint.score(other).loss == 0

@@ -27,7 +27,7 @@ from .ready_metrics import METRICS, Metric, ready_metric
 
 Array = np.ndarray[Any, Any]
 LABELS = "labels"
-BATCH_SIZE = 32  # at most, of models without a fixed batch
+BATCH_SIZE = 32  # of models without a fixed batch
 PROBED_SIZES = 2, 3  # of batches, whose outputs show which axes have rows
 PARTS = 20  # of the rows, each left out once
 DEFAULT_FUNCTION = "metric"  # the name of the function in a file
@@ -94,8 +94,9 @@ def run_in_batches(
     outputs: Sequence[str],
     feeds: Mapping[str, Any],
     axes: Mapping[str, int],
+    most: int = BATCH_SIZE,
 ) -> dict[str, Any]:
-    """Compute the outputs of a model for all rows, which inputs have along `axes`, in batches.
+    """Compute the outputs of a model for all rows, which inputs have along `axes`, in batches of `most` rows at most.
 
     Outputs have the rows along their first axis, wherever the model has its batch axis: the axis that grows with the
     batch or, for a fixed batch, the first axis of that size. An output without such an axis, or with other varying
@@ -109,7 +110,7 @@ def run_in_batches(
         known = _axes_of_rows(model, outputs, feeds, axes)
         if None not in known.values():
             rows = _row_count(feeds, axes)
-            size = -(-rows // -(-rows // BATCH_SIZE))  # few rows are repeated to complete the last batch
+            size = -(-rows // -(-rows // most))  # few rows are repeated to complete the last batch
             return _run_in_batches_of(size, model, outputs, feeds, axes, known)
     return _run_in_batches_of(1, model, outputs, feeds, axes, known)
 
@@ -173,9 +174,13 @@ def _joined(values: list[Any], size: int, rows: int, axis: int | None) -> Any:
 
 
 def labelled_outputs(
-    model: Session, inputs: Sequence[InputSpec], outputs: Sequence[str], examples: LabelledSet
+    model: Session,
+    inputs: Sequence[InputSpec],
+    outputs: Sequence[str],
+    examples: LabelledSet,
+    most: int = BATCH_SIZE,
 ) -> dict[str, Any]:
-    """The outputs of a model on a labelled set; a model with a cache reads tokens in parts, with that cache.
+    """The outputs of a model on a labelled set, in batches of `most` rows at most; tokens in parts, with their cache.
 
     Raises ModelError for a set that does not fit the model, and EvaluationError if the model does not run.
     """
@@ -184,7 +189,7 @@ def labelled_outputs(
     if cache is not None and {*map(present_name, cache.past)} <= {*outputs}:
         outputs = [name for name in outputs if name not in map(present_name, cache.past)]
         model = CachedSession(model, cache)
-    return run_in_batches(model, inputs, outputs, feeds, axes)
+    return run_in_batches(model, inputs, outputs, feeds, axes, most)
 
 
 def figures_of_parts(metric: Metric, outputs: Mapping[str, Any], labels: Array) -> list[float]:

@@ -33,12 +33,14 @@ from ...core.run.pipeline import RulePass
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import printable
 from ...core.support.scratch_folder import ScratchFolder
+from ...core.verify.input_specs import input_specs
+from ...core.verify.sample_rows import batch_symbol
 from ...passes.quantization.cache import caching_ops, expose_integer_caches
 from ...passes.quantization.widening import WidenHalves
 from ...passes.targets import QuantizationTarget
 from ..measure import benchmark
 from ..measure.agreement import Score
-from ..measure.criterion import Budget, LabelledPart
+from ..measure.criterion import Budget, LabelledPart, mixes_rows
 from ..measure.execution_provider import engine_versions, session_configs
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios, peak_ratio
@@ -79,6 +81,7 @@ from .sensitivity import orders_to_leave, value_errors
 SENSITIVITY_SAMPLES = 8  # on which the errors of single ops are measured
 LARGER = "the result is larger than the original: scales and conversions take more than its weights save"
 SHORT_NAMES = "inner values and nodes have short names: long ones take more than a tenth of the bytes of the weights"
+MIXED_ROWS = "the result of a row depends on the others of its batch, as each run computes ranges"
 INTEGER_CACHE = "--int8-cache changed the interface: {} and {} are int8, such as {} and {}"
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
 LAST_SHARE = 0.25  # of the time, for the scores and the race of the result
@@ -206,6 +209,8 @@ def quantize_prepared(
         notes = [*samples.notes, *setup.notes, *([LARGER] if after.bytes > before.bytes else [])]
         if taken is not None and taken.trial.changed and taken.candidate.shortened:
             notes.append(SHORT_NAMES)
+        if taken is not None and batch_symbol(input_specs(setup.source.load())) is not None and mixes_rows(taken.path):
+            notes.append(MIXED_ROWS)
         pasts, presents = expose_integer_caches(taken.candidate.model.graph) if taken is not None else ([], [])
         if taken is not None and pasts:
             after = structs.replace(after, bytes=taken.candidate.write(folder / "integer caches.onnx"))

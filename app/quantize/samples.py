@@ -22,6 +22,7 @@ from ...core.ort.sessions import SessionConfig
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import read_samples as read_given_samples
 from ...core.verify.input_specs import InputSpec, input_specs
+from ...core.verify.sample_rows import batch_symbol
 from ..measure.accuracy import LABELS, LabelledSet, load_metric
 from ..measure.agreement import OutputUses, Score
 from ..measure.criterion import (
@@ -143,7 +144,10 @@ def criterion(part: Part, model: Model, budget: Budget, original: Loadable, metr
     outputs = list(dict.fromkeys(v.name for v in model.graph.outputs))
     if isinstance(part, LabelledPart):
         return part.criterion(outputs, budget, original)
-    found = AgreementCriterion(part, outputs, budget, OutputUses.of(model.graph, metric))
+    inputs = input_specs(model)
+    symbol = batch_symbol(inputs)
+    axes = {i.name: i.shape.index(symbol) for i in inputs if symbol is not None and symbol in i.shape}
+    found = AgreementCriterion(part, outputs, budget, OutputUses.of(model.graph, metric), axes)
     found.measure_original(original)
     return found
 

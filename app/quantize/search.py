@@ -8,7 +8,7 @@ from itertools import chain
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -102,6 +102,17 @@ class Trial:
     outcome: str = ""
     memory: RatioInterval | None = None
 
+    @property
+    def inaccuracy(self) -> tuple[float, float]:
+        """The loss, and the noise in dB of the signal; infinite if not measured."""
+        score = self.score
+        return (inf, inf) if score is None else (score.loss, inf if score.snr is None else -score.snr)
+
+    def is_more_accurate(self, other: Trial) -> bool:
+        """Whether it has less loss than another trial, or noise that is CLOSER to none."""
+        (loss, noise), (more, louder) = self.inaccuracy, other.inaccuracy
+        return loss < more or noise < louder - CLOSER
+
 
 @dataclass(frozen=True)
 class BuiltCandidate:
@@ -131,6 +142,14 @@ class BuiltCandidate:
     def is_within(self) -> bool:
         """Whether the candidate is known to be within the budget."""
         return self.trial.outcome == WITHIN
+
+
+class _WithOpsLeft(NamedTuple):
+    """A candidate with ops in float that was within the budget, without its model."""
+
+    trial: Trial
+    builder: CandidateBuilder
+    left: Mapping[ChangeKey, str]
 
 
 Leaving = Callable[[BuiltCandidate, Collection[ChangeKey]], BuiltCandidate | None]
@@ -180,6 +199,7 @@ class Search:
     _files: int = field(default=0, init=False)
     _end: float = field(default=inf, init=False)
     _outrun: list[BuiltCandidate] = field(default_factory=list[BuiltCandidate], init=False)
+    _sufficient: list[_WithOpsLeft] = field(default_factory=list[_WithOpsLeft], init=False)
 
     @property
     def _elapsed(self) -> float:
@@ -457,7 +477,7 @@ class Search:
             if best.is_within or self._is_exhausted():
                 break
             built = self._varied(start, variant, best)
-            best = best if built is None else min((best, built), key=_inaccuracy)
+            best = best if built is None else min((best, built), key=lambda b: b.trial.inaccuracy)
         if best.is_within or best.trial.score is None or best.trial.score.failure or not best.candidate.changes:
             return best if best.is_within else None
         if self._is_exhausted():
@@ -492,14 +512,14 @@ class Search:
     def more_accurate(self, failed: BuiltCandidate) -> list[BuiltCandidate]:
         """Candidates with less loss or noise on the search samples than one that is over the budget on others.
 
-        They are an untried variant of the scheme, or one with few ops in float, and the same with stored weights. With
-        few samples, the loss depends on single ones, and the noise says more about others.
+        They are one with more ops in float that was within the budget as well, an untried variant of the scheme, or one
+        with few ops in float, and the same with stored weights. With few samples, the loss depends on single ones, and
+        the noise says more about others.
         """
-        loss, noise = _inaccuracy(failed)
         self.deadline.at = self._start + RESERVE * self.limits.seconds
-        for built in self._next_candidates(failed):
+        for built in chain(self._more_sufficient(failed), self._next_candidates(failed)):
             found = self._scored_like(failed, built)
-            if found is not None and (_inaccuracy(found)[0] < loss or _inaccuracy(found)[1] < noise - CLOSER):
+            if found is not None and found.trial.is_more_accurate(failed.trial):
                 return self._with_stored_weights(found)
         return []
 
@@ -513,6 +533,15 @@ class Search:
             if self._scored(start).is_within and (found := [*filter(self._is_gain, self._with_stored_weights(start))]):
                 return found
         return []
+
+    def _more_sufficient(self, failed: BuiltCandidate) -> Iterator[BuiltCandidate | None]:
+        """Build the candidates with more ops in float that were within the budget as well, the fewest first."""
+        for found in sorted(self._sufficient, key=lambda found: len(found.left)):
+            is_alike = found.trial.scheme == failed.trial.scheme and len(found.left) > len(failed.left)
+            if is_alike and found.trial.is_more_accurate(failed.trial) and not self._is_exhausted(RESERVE):
+                self._sufficient = [other for other in self._sufficient if other is not found]
+                self.trials.remove(found.trial)
+                yield self._build(found.trial.scheme, found.trial.variant, found.builder, found.left)
 
     def _next_candidates(self, failed: BuiltCandidate) -> Iterator[BuiltCandidate | None]:
         trial = failed.trial
@@ -655,7 +684,9 @@ class Search:
         self.progress(f"quantizing: {over.trial.scheme}, {len(keys)} ops in float")
         reasons = dict.fromkeys(keys, "the loss is over the budget if it is quantized")
         built = self._build(over.trial.scheme, over.trial.variant, over.builder, {**over.left, **reasons})
-        return self._scored_like(over, built)
+        found = self._scored_like(over, built)
+        self._sufficient += [] if found is None else [_WithOpsLeft(found.trial, found.builder, found.left)]
+        return found
 
     def _scored_like(self, over: BuiltCandidate, built: BuiltCandidate | None) -> BuiltCandidate | None:
         """Score a candidate that takes as long as another; return it if it is within the budget."""
@@ -668,12 +699,6 @@ class Search:
 def _parts(keys: Sequence[ChangeKey], size: int) -> Iterator[frozenset[ChangeKey]]:
     for start in range(0, len(keys), size):
         yield frozenset(keys[start : start + size])
-
-
-def _inaccuracy(built: BuiltCandidate) -> tuple[float, float]:
-    """The loss, and the noise in dB of the signal; infinite if not measured."""
-    score = built.trial.score
-    return (inf, inf) if score is None else (score.loss, inf if score.snr is None else -score.snr)
 
 
 def candidate_time(built: BuiltCandidate) -> float:

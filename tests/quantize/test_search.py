@@ -315,6 +315,25 @@ def test_the_least_model_over_the_budget_on_other_samples_is_followed_by_a_large
     assert int(closer.trial.variant) == int(failed.trial.variant) + 1
 
 
+def test_the_next_result_is_a_candidate_with_more_ops_in_float_that_was_within_the_budget(tmp_path: Path) -> None:
+    """Of three harmful ops, one in float is sufficient; two were as well, before one of them was quantized again."""
+
+    class Mild(HarmfulPlaces):
+        def score(self, model: Path | bytes, _: Any = None) -> Score:
+            found = super().score(model)
+            return structs.replace(found, loss=0.4 * found.loss)
+
+    search, schemes = built_search(tmp_path, Mild(("m3", "m5", "m7")))
+    (failed,) = search.run(schemes)
+    failed.trial.outcome = "over the budget on other samples"
+    before = len(search.trials)
+    (closer,) = search.more_accurate(failed)
+    left = [{place for _, place in found.left} for found in (failed, closer)]
+    assert left == [{"m5"}, {"m5", "m7"}]
+    assert (closer.is_within, len(search.trials)) == (True, before)
+    assert search.more_accurate(closer) == []
+
+
 def test_models_for_other_schemes_are_scored_last(tmp_path: Path) -> None:
     search, schemes = built_search(tmp_path, HarmfulPlaces(()))
     said = list[str]()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from math import pi, sqrt
 from typing import Any
 
 from ..core import Op, RewriteBuilder, Value, require, rule
-from .decomposition import TANH_CUBIC
+from .decomposition import by_root_mean_square, centred, gelu, scaled
+from .support.operand_queries import swap_of_last_two
 
 MICROSOFT = "com.microsoft"
 FUSED_ATTRIBUTES = frozenset({"activation", "activation_params", "activation_alpha", "activation_beta"})
@@ -22,16 +22,12 @@ def split_fused_matmul(g: RewriteBuilder, a: Value, b: Value, op: Op) -> Value:
     """FusedMatMul(a, b, alpha, transA, transB) => alpha * MatMul(a, b), with a Transpose of a or b where it has one"""
     require(not op.attr("transBatchA", 0) and not op.attr("transBatchB", 0), "it turns batches")
     a, b = (_swapped(g, v) if op.attr(name, 0) else v for v, name in ((a, "transA"), (b, "transB")))
-    return _scaled(g, g.MatMul(a, b), float(op.attr("alpha", 1.0)))
+    return scaled(g, g.MatMul(a, b), float(op.attr("alpha", 1.0)))
 
 
 def _swapped(g: RewriteBuilder, v: Value) -> Value:
     require(v.rank > 1, "a vector has no dims to swap")
-    return g.Transpose(v, perm=[*range(v.rank - 2), v.rank - 1, v.rank - 2])
-
-
-def _scaled(g: RewriteBuilder, v: Value, factor: float) -> Value:
-    return v if factor == 1 else g.Mul(v, factor)
+    return g.Transpose(v, perm=swap_of_last_two(v.rank))
 
 
 @rule(lambda g, a, b, op, c=None: g.domain(MICROSOFT).FusedGemm(a, b, c) @ op)
@@ -80,23 +76,19 @@ def split_bias_gelu(g: RewriteBuilder, x: Value, b: Value) -> Value:
 
 
 def _gelu(g: RewriteBuilder, x: Value) -> Value:
-    if g.opset >= 20:
-        return g.Gelu(x)
-    return g.Mul(g.Mul(x, 0.5), g.Add(g.Erf(g.Div(x, sqrt(2))), 1.0))
+    return g.Gelu(x) if g.opset >= 20 else gelu(g, x, by_tanh=False)
 
 
 @rule(lambda g, x, b=None: g.domain(MICROSOFT).FastGelu(x, b))
 def split_fast_gelu(g: RewriteBuilder, x: Value, b: Value | None = None) -> Value:
     """FastGelu(x, b) => the Gelu of x + b that is approximated by Tanh"""
-    x = x if b is None else g.Add(x, b)
-    cube = g.Mul(g.Mul(x, g.Mul(x, x)), TANH_CUBIC)
-    return g.Mul(g.Mul(x, g.Add(g.Tanh(g.Mul(g.Add(x, cube), sqrt(2 / pi))), 1.0)), 0.5)
+    return gelu(g, x if b is None else g.Add(x, b), by_tanh=True)
 
 
 @rule(lambda g, x, op: g.domain(MICROSOFT).QuickGelu(x) @ op)
 def split_quick_gelu(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """QuickGelu(x, alpha=k) => x * Sigmoid(k * x)"""
-    return g.Mul(x, g.Sigmoid(_scaled(g, x, float(op.attr("alpha", 1.702)))))
+    return g.Mul(x, g.Sigmoid(scaled(g, x, float(op.attr("alpha", 1.702)))))
 
 
 @rule(lambda g, x, axis: g.domain(MICROSOFT).ExpandDims(x, g.const(axis)))
@@ -114,8 +106,7 @@ def split_skip_layer_norm(
     epsilon = float(op.attr("epsilon", 1e-12))
     if g.opset >= 17:
         return _outputs(op, g.LayerNormalization(total, w, b, axis=-1, epsilon=epsilon), total)
-    centred = g.Sub(total, g.ReduceMean(total, axes=[-1]))
-    y = g.Mul(_by_root_mean_square(g, centred, epsilon), w)
+    y = g.Mul(by_root_mean_square(g, centred(g, total, [-1]), [-1], epsilon), w)
     return _outputs(op, y if b is None else g.Add(y, b), total)
 
 
@@ -125,7 +116,7 @@ def split_skip_rms_norm(
 ) -> tuple[Value | None, ...]:
     """SkipSimplifiedLayerNormalization(x, s, w, c) => the sum x + s + c, divided by its root mean square, times w"""
     total = _skipped(g, op, x, s, c)
-    normal = _by_root_mean_square(g, total, float(op.attr("epsilon", 1e-12)))
+    normal = by_root_mean_square(g, total, [-1], float(op.attr("epsilon", 1e-12)))
     return _outputs(op, g.Mul(normal, w), total)
 
 
@@ -138,7 +129,3 @@ def _skipped(g: RewriteBuilder, op: Op, x: Value, s: Value, c: Value | None) -> 
     require(all(map(op.graph.is_unused, op.outputs[1:3])), "its mean or deviation is read")
     total = g.Add(x, s)
     return total if c is None else g.Add(total, c)
-
-
-def _by_root_mean_square(g: RewriteBuilder, x: Value, epsilon: float) -> Value:
-    return g.Div(x, g.Sqrt(g.Add(g.ReduceMean(g.Mul(x, x), axes=[-1]), epsilon)))

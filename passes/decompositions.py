@@ -14,15 +14,16 @@ from onnx import TensorProto
 
 from ..core import EXACT, MatchFailure, Op, RewriteBuilder, Rule, Value, by_dtype, conditional, require, rule
 from ..core.ir.dtypes import CPU_FLOATS, DISCRETE_TYPES, FLOATS, INTEGERS
-from ..core.ir.expressions import Dim, Shape
+from ..core.ir.expressions import Dim, Shape, as_integers
 from ..core.operators.declaration import OperatorCall
 from ..core.operators.element_types import Array
 from ..core.operators.table import OPERATORS
 from ..core.serialization.node_attributes import bare_node
 from . import contrib_decompositions, decomposition
+from .decomposition import by_root_mean_square, centred
 from .fusion.polynomials import require_dtype
 from .linear import einsum
-from .support.operand_queries import NO_NEGATIVE_ZERO, is_finite, normalized_axes, reduced_axes
+from .support.operand_queries import NO_NEGATIVE_ZERO, is_finite, known, normalized_axes, reduced_axes
 
 MASKING = by_dtype(DISCRETE_TYPES, EXACT, otherwise=NO_NEGATIVE_ZERO)
 """The contract of a Where, of which onnxruntime makes 0 of -0."""
@@ -47,9 +48,8 @@ def split_batch_norm(g: RewriteBuilder, x: Value, s: Value, b: Value, m: Value, 
 def split_instance_norm(g: RewriteBuilder, x: Value, s: Value, b: Value, op: Op) -> Value:
     """InstanceNormalization(x, s, b) => d / Sqrt(ReduceMean(d * d) + epsilon) * s + b, where d = x - ReduceMean(x)"""
     axes = list(range(2, x.rank))
-    centred = g.Sub(x, g.ReduceMean(x, axes=axes))
-    spread = g.Sqrt(g.Add(g.ReduceMean(g.Mul(centred, centred), axes=axes), float(op.attr("epsilon", 1e-5))))
-    return g.Add(g.Mul(g.Div(centred, spread), _per_channel(g, s, x)), _per_channel(g, b, x))
+    normal = by_root_mean_square(g, centred(g, x, axes), axes, float(op.attr("epsilon", 1e-5)))
+    return g.Add(g.Mul(normal, _per_channel(g, s, x)), _per_channel(g, b, x))
 
 
 def _per_channel(g: RewriteBuilder, v: Value, x: Value) -> Value:
@@ -67,8 +67,8 @@ def split_softplus(g: RewriteBuilder, x: Value) -> Value:
 def split_mean_variance(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """MeanVarianceNormalization(x) => d / (Sqrt(ReduceMean(d * d)) + 1e-9), where d = x - ReduceMean(x)"""
     axes = normalized_axes(list(op.attr("axes", [0, 2, 3])), x.rank)
-    centred = g.Sub(x, g.ReduceMean(x, axes=axes))
-    return g.Div(centred, g.Add(g.Sqrt(g.ReduceMean(g.Mul(centred, centred), axes=axes)), 1e-9))
+    d = centred(g, x, axes)
+    return g.Div(d, g.Add(g.Sqrt(g.ReduceMean(g.Mul(d, d), axes=axes)), 1e-9))
 
 
 @rule(lambda g, x, op: g.ReduceL2(x, ...) @ op)
@@ -117,8 +117,8 @@ def split_global_max(g: RewriteBuilder, x: Value) -> Value:
 def split_tile(g: RewriteBuilder, x: Value, repeats: Value, op: Op) -> Value:
     """Tile(x, [1, r]) => Reshape(Expand(Unsqueeze(x, 1), [1, r, 1]), [1, r] * Shape(x)), one axis after the other"""
     require(op.version >= ALLOWZERO_OPSET, "a Reshape of this opset takes 0 for another dim")
-    known = repeats.known_elements or (None,) * x.rank
-    for axis in (i for i, times in enumerate(known) if times != 1):  # an Expand of all would have twice the rank
+    counts = repeats.known_elements or (None,) * x.rank
+    for axis in (i for i, times in enumerate(counts) if times != 1):  # an Expand of all would have twice the rank
         before, after = ([g.const(np.ones(n, np.int64))] * bool(n) for n in (axis, x.rank - axis - 1))
         times = g.Slice(repeats, starts=[axis], ends=[axis + 1], axes=[0])
         each = g.Concat(*before, times, *after, axis=0) if before or after else times
@@ -159,12 +159,10 @@ def split_mean(g: RewriteBuilder, op: Op) -> Value:
 @rule(lambda g, op: g.one_of("Identity", "Dropout")(...) @ op, contract=EXACT)
 def drop_identity_op(g: RewriteBuilder, op: Op) -> Value:
     """Identity(x) => x, and Dropout in inference"""
-    x, training = op.input(0), op.input(2)
+    training = op.input(2)
     require(training is None or (training.is_const and not training.const.any()), "it is in training form")
     require(all(map(op.graph.is_unused, op.outputs[1:])), "its mask is read")
-    require(x is not None, "it has no input")
-    assert x is not None
-    return x
+    return op.operand()
 
 
 @rule(lambda g, x: g.Reciprocal(x))
@@ -340,9 +338,7 @@ def _grouped(g: RewriteBuilder, v: Value, term: einsum.Term, groups: Sequence[Se
 @rule(lambda g, op: g.one_of("Resize", "Upsample")(...) @ op, contract=conditional(each=is_finite))
 def split_resize(g: RewriteBuilder, op: Op) -> Value:
     """Resize(x) => MatMul with a constant matrix of weights for each axis that changes"""
-    x, y = op.inputs[0], op.outputs[0]
-    require(x is not None, "it has no input")
-    assert x is not None
+    x, y = op.operand(), op.outputs[0]
     require_dtype(x, CPU_FLOATS)
     mode = op.attr("coordinate_transformation_mode", "half_pixel")
     require(mode != "tf_crop_and_resize", "it extrapolates")
@@ -359,7 +355,7 @@ def split_resize(g: RewriteBuilder, op: Op) -> Value:
 
 
 def _resizing_weights(op: Op, x: Value, axis: int) -> Array:
-    """The weights of a Resize along one axis, (size before, size after): what it makes of the unit vectors."""
+    """The weights of a Resize along one axis, (size before, size after): its results for the unit vectors."""
     (n,) = _static(x.shape[axis : axis + 1])
     other = 0 if axis else 1
     units = np.eye(n).reshape([n if a in {axis, other} else 1 for a in range(x.rank)])
@@ -406,9 +402,7 @@ def _multiplied_along(g: RewriteBuilder, x: Value, axis: int, weights: Array) ->
 
 def _static(dims: Shape | Sequence[Dim]) -> tuple[int, ...]:
     """Dims as integers; declines others."""
-    found = tuple(d for d in dims if isinstance(d, int))
-    require(len(found) == len(dims), f"the dims {', '.join(map(str, dims))} are not fixed")
-    return found
+    return known(as_integers(dims), f"the dims {', '.join(map(str, dims))} are not fixed")
 
 
 def _batch(x: Value) -> int:
@@ -433,4 +427,4 @@ DECOMPOSITIONS: tuple[Rule, ...] = tuple(
     for r in vars(module).values()
     if isinstance(r, Rule) and r.build.__module__ == module.__name__
 ) + tuple(r for r in list(globals().values()) if isinstance(r, Rule) and r.build.__module__ == __name__)
-"""All of them, the cheaper ones of one operator are chosen by their costs."""
+"""All decompositions; among those of one operator, the cheapest is chosen by its cost."""

@@ -9,6 +9,7 @@ from ..support.operand_queries import (
     Array,
     require_broadcastable_to,
     require_no_rounding,
+    require_numpy_broadcasting,
     uniform_value,
     values_along_axis,
     varying_inputs,
@@ -43,10 +44,8 @@ def required_affine(op: Op, x: Value, rank: int, channels: int | None) -> Affine
     if op.type == "Neg":
         return -ONE, ZERO
     if op.type == "BatchNormalization":
-        k, shift = scale_and_shift(op)
-        require(channels in {None, k.size}, "the statistics do not fit the weights")
-        return k, shift
-    require(op.version >= 7, "before opset 7 an attribute says how to broadcast")
+        return scale_and_shift(op, channels)
+    require_numpy_broadcasting(op.version)
     c = constant_operand(op, x)
     numbers = per_channel(c, rank, 1 if channels is None else channels)
     require(bool(np.isfinite(numbers).all()), f"{c.name} is not finite")
@@ -59,8 +58,8 @@ def required_affine(op: Op, x: Value, rank: int, channels: int | None) -> Affine
     return factors(op, x, numbers), ZERO
 
 
-def scale_and_shift(bn: Op) -> Affine:
-    """The k and c of a BatchNormalization in inference form, one number per channel."""
+def scale_and_shift(bn: Op, channels: int | None) -> Affine:
+    """The k and c of a BatchNormalization in inference form, one number for each of `channels`, if that is known."""
     require(bn.version >= 7, "before opset 7 the statistics may be updated in place")
     require(not bn.attr("training_mode", 0), "in training mode the statistics come from the data")
     require(bn.attr("spatial", 1) == 1, "the statistics are per element, not per channel")
@@ -68,6 +67,7 @@ def scale_and_shift(bn: Op) -> Affine:
     require(not any(v.name for v in bn.outputs[1:]), "it also gives statistics, as in training mode")
     gamma, beta, mu, sigma2 = (v.const.astype(np.float64) for v in bn.inputs[1:5] if v is not None)
     require(gamma.ndim == 1 and gamma.shape == beta.shape == mu.shape == sigma2.shape, "the statistics differ in shape")
+    require(channels in {None, gamma.size}, "the statistics do not fit the weights")
     k = gamma / np.sqrt(sigma2 + bn.attr("epsilon", 1e-5))
     return k, beta - mu * k
 

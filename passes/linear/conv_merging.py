@@ -22,6 +22,7 @@ from ..support.operand_queries import (
     is_finite,
     operand,
     require_no_rounding,
+    require_numpy_broadcasting,
     sum_of_constants,
 )
 from .affine import ONE, ZERO, Affine, required_affine
@@ -85,7 +86,8 @@ def merge_parallel_convs(
     before: Inputs = (), between: Inputs = (), after: Inputs = (),
 ) -> Value:  # fmt: skip
     """Conv(x, w, b) + Conv(x, v, c) => Conv(x, w + v, b + c), smaller kernels padded with zeros; so in a longer sum"""
-    require(op.type == "Sum" or op.version >= 7, "before opset 7 an attribute says how to broadcast")
+    if op.type != "Sum":
+        require_numpy_broadcasting(op.version)
     require(len(op.inputs) <= MAX_OPERANDS, "too many operands")
     one = sum_of_convs(g, x, ConvBranch.of(p), ConvBranch.of(q), -1 if op.type == "Sub" else 1)
     if a is not None:
@@ -103,7 +105,7 @@ def merge_parallel_convs(
 )
 def merge_conv_with_affine(g: RewriteBuilder, x: Value, w: Value, conv: Op, op: Op, affine: Op | None = None) -> Value:
     """Conv(x, w, b) + (k * x + c) => Conv(x, w + k in the centre, b + c), Conv(x, w, b) + x => Conv(x, w + 1, b)"""
-    require(op.version >= 7, "before opset 7 an attribute says how to broadcast")
+    require_numpy_broadcasting(op.version)
     identity = (ONE, ZERO)
     k_and_c = identity if affine is None else required_affine(affine, x, w.rank, input_channels(conv, w))
     return conv_plus_affine(g, x, ConvBranch.of(conv), k_and_c)

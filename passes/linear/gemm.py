@@ -18,12 +18,12 @@ from ...core.operators.operands import full_perm
 from ..support.operand_queries import (
     NO_RESULT_OF_ZERO,
     Array,
+    addend_along_last_axis,
     broadcast_extents,
     downcast_constant,
-    require_broadcastable_to,
     require_no_rounding,
     sum_of_constants,
-    values_along_axis,
+    swap_of_last_two,
 )
 from .affine import SCALE_OPS, other_operand, require_no_gelu, require_no_norm, required_factor
 from .products import PRODUCTS, Product, require_ort_matmul, weighted_product
@@ -120,9 +120,7 @@ def fold_shift_before_product(g: RewriteBuilder, x: Value, v: Value, op: Op, pro
 )
 def move_shift_behind_matmul(g: RewriteBuilder, x: Value, v: Value, w: Value, c: Value, product: Op) -> Value:
     """MatMul(x + v, w) + c => MatMul(x, w) + (v @ w + c)"""
-    require_broadcastable_to(c, product.outputs[0])
-    require_no_rounding(c)
-    behind = values_along_axis(c, product.outputs[0].rank, -1)
+    behind = addend_along_last_axis(c, product.outputs[0])
     bias = sum_of_constants(w, behind, product_of_shift(x, v, product))
     return g.Add(g.MatMul(x, w), downcast_constant(g, bias, w))
 
@@ -139,9 +137,7 @@ def product_of_shift(x: Value, v: Value, product: Op) -> Array:
     """The `product` of the shift `v` of its operand `x`: one number for each column."""
     p = weighted_product(product, allow_other_uses=True)
     require_no_norm(p.a)
-    require_broadcastable_to(v, x)
-    require_no_rounding(v)
-    shift = values_along_axis(v, x.rank, -1)
+    shift = addend_along_last_axis(v, x)
     require(shift.size == 1 or not p.trans_a, "it is the rows of x that are shifted, not its columns")
     require(p.b.rank == 2, "the weights are not a matrix")
     return np.broadcast_to(shift, p.extents[:1]) @ p.weights
@@ -164,7 +160,7 @@ def cancel_transposes_around_matmul(
     require(swaps_last_two(p, x.rank) and swaps_last_two(q, x.rank), "they move other axes than the last two")
     require_ort_matmul(w.shape, x.shape)
     require(not w.is_const or len(w.consumers) == 1, f"{w.name} is used elsewhere, and would be there twice")
-    turned = [*range(w.rank - 2), w.rank - 1, w.rank - 2]
+    turned = swap_of_last_two(w.rank)
     product = g.MatMul(g.const(w.const.transpose(turned)) if w.is_const else g.Transpose(w, perm=turned), x)
     return product if c is None else g.Add(product, g.const(np.moveaxis(np.atleast_2d(c.const), -1, -2)))
 
@@ -175,7 +171,7 @@ def cancel_transposes_around_matmul(
 )
 def fold_transpose_of_product(g: RewriteBuilder, p: Perm, product: Op) -> Value:
     """Transpose(Gemm(a, b, c, transA, transB)) => Gemm(b, a, Transpose(c), not transB, not transA), c constant"""
-    require(swaps_last_two(p, 2), "it moves other axes than those of a matrix")
+    require(swaps_last_two(p, 2), "it does not swap the axes of a matrix")
     old = Product.of(product)
     c = None if old.c is None else g.const(np.atleast_2d(old.c.const).T)
     return replace(old, a=old.b, b=old.a, c=c, trans_a=not old.trans_b, trans_b=not old.trans_a).build(g)
@@ -186,8 +182,7 @@ def merge_operand_transposes(g: RewriteBuilder, a: Value, b: Value, p: Perm, q: 
     """MatMul(Transpose(a), Transpose(b)) => Transpose(MatMul(b, a)), last two axes swapped"""
     require(swaps_last_two(p, a.rank) and swaps_last_two(q, b.rank), "they move other axes than the last two")
     require_ort_matmul(b.shape, a.shape)
-    rank = max(a.rank, b.rank)
-    return g.Transpose(g.MatMul(b, a), perm=[*range(rank - 2), rank - 1, rank - 2])
+    return g.Transpose(g.MatMul(b, a), perm=swap_of_last_two(max(a.rank, b.rank)))
 
 
 @rule(
@@ -211,4 +206,4 @@ def fold_transpose_into_product(g: RewriteBuilder, x: Value, p: Perm, t: Op, pro
 
 def swaps_last_two(p: Perm, rank: int) -> bool:
     """Whether a Transpose swaps the last two axes of `rank`, and moves no other."""
-    return rank >= 2 and full_perm(p, rank) == [*range(rank - 2), rank - 1, rank - 2]
+    return rank >= 2 and full_perm(p, rank) == swap_of_last_two(rank)

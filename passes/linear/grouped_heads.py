@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-import numpy as np
-
 from ...core import Op, RewriteBuilder, Value, require, rule, same_extent
-from ...core.ir.expressions import Shape
 from ..fusion.attention import ATTENTION_OPSET, unrepeated_heads
 from ..movement.reshapes import reshape_target
 from ..support.operand_queries import known_extent
@@ -50,10 +47,5 @@ def multiply_groups_of_heads(
     grouped = rows * (count // groups)
     require(0 < grouped <= MAX_ROWS, f"there would be {grouped} rows in one product")
     keys = heads if perm is None else g.Transpose(heads, perm=perm)
-    product = g.MatMul(reshaped(g, q, (batch, groups, grouped, inner)), keys)
-    return reshaped(g, product, (batch, count, rows, product.shape[3]))
-
-
-def reshaped(g: RewriteBuilder, x: Value, shape: Shape) -> Value:
-    """A Reshape of `x` to a shape; declines one that cannot be written as a constant."""
-    return g.Reshape(x, g.const(np.array(reshape_target(x, shape), np.int64)))
+    product = g.MatMul(g.Reshape(q, reshape_target(q, (batch, groups, grouped, inner))), keys)
+    return g.Reshape(product, reshape_target(product, (batch, count, rows, product.shape[3])))

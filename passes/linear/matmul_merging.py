@@ -20,14 +20,12 @@ from ...core.operators.table import ops_with
 from ..folding.folding_limits import Work, spend
 from ..support.operand_queries import (
     Array,
+    addend_along_last_axis,
     downcast_constant,
     has_n_consumers,
     operand,
-    require_broadcastable_to,
-    require_no_rounding,
     same_shape,
     sum_of_constants,
-    values_along_axis,
 )
 from .products import PRODUCTS, Product, weighted_product
 
@@ -35,7 +33,7 @@ BOUNDED_OPS = ops_with(Trait.BOUNDED)
 NORMALIZATION_OPS = ops_with(Trait.NORMALIZATION)
 FINITENESS_PRESERVING_OPS = ops_with(Trait.KEEPS_FINITE)
 ATTENTION_OPS = frozenset({"Attention", "GroupQueryAttention", "MultiHeadAttention"})
-# Heads are split off, scaled, rotated, and put behind those of the past.
+# Heads are split off, scaled, rotated, and put behind the heads of the past.
 PASSED_BEFORE_ATTENTION = ops_with(Trait.MOVES_DATA) | {"Add", "Cast", "Concat", "Div", "Mul", "Neg", "RotaryEmbedding"}
 MAX_OPS = 32  # ops looked at
 MAX_CONSTANT_ELEMENTS = 1 << 16  # elements of a constant that is read for this
@@ -97,12 +95,10 @@ def merge_products_around_bias(
     p, q = weighted_product(first), weighted_product(second)
     require_no_growth(p, q)
     require_finite(x)
-    between = first.outputs[0]
-    require_broadcastable_to(b, between)
-    require_no_rounding(b)
+    row = addend_along_last_axis(b, first.outputs[0])
     spend_on_product(g, p, q)
     weights = q.weights
-    moved = np.broadcast_to(values_along_axis(b, between.rank, -1), p.extents[1:]) @ weights
+    moved = np.broadcast_to(row, p.extents[1:]) @ weights
     return g.Add(g.MatMul(x, downcast_constant(g, p.weights @ weights, v)), downcast_constant(g, moved, w))
 
 
@@ -172,8 +168,8 @@ class ProductBranch(Struct, frozen=True):
 class MergeParallelMatmuls(Struct, frozen=True):
     """x @ u + a, x @ v + b, ... => Split(x @ [u v ...] + [a b ...]), where the ops saved take longer than the Split.
 
-    The projections of an attention stay apart: what is faster alone is not in front of it, and an Attention reads them
-    as they are.
+    The projections of an attention stay apart: in front of it, a merged product gains nothing, and an Attention reads
+    each projection.
     """
 
     name: str = "merge-parallel-matmuls"

@@ -17,6 +17,7 @@ from ..support.operand_queries import (
     downcast_constant,
     operand,
     require_no_rounding,
+    require_numpy_broadcasting,
     unless_declined,
     values_along_axis,
 )
@@ -40,8 +41,8 @@ class Product(Struct, frozen=True):
 
     @classmethod
     def of(cls, op: Op) -> Product:
-        """Read an op; declines a version whose operands do not broadcast by rule."""
-        require(op.version >= 7, "before opset 7 Gemm and Add do not broadcast by rule")
+        """Read an op; declines a version whose operands do not broadcast."""
+        require_numpy_broadcasting(op.version)
         a, b = operand(op), operand(op, 1)
         if op.type == "MatMul":
             return cls(a, b)
@@ -50,7 +51,7 @@ class Product(Struct, frozen=True):
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """The attributes of a Gemm, as far as they differ from their defaults; declines what they cannot hold."""
+        """The attributes of a Gemm that differ from their defaults; declines numbers that they cannot hold."""
         turned = {"transA": self.trans_a, "transB": self.trans_b}
         numbers = {"alpha": self.alpha, "beta": self.beta}
         held = {name: _as_float32(name, n, self.a.dtype) for name, n in numbers.items()}
@@ -59,7 +60,7 @@ class Product(Struct, frozen=True):
     def build(self, g: RewriteBuilder) -> Value:
         """The op again; a MatMul becomes a Gemm if it has a bias, a scale or a transposed factor."""
         attrs, c = self.attrs, self.c
-        require(g.opset >= 7, "before opset 7 Gemm and Add do not broadcast by rule")
+        require_numpy_broadcasting(g.opset)
         if self.kind == "MatMul":
             if c is None and not attrs:
                 return g.MatMul(self.a, self.b)
@@ -112,7 +113,7 @@ class Product(Struct, frozen=True):
         return g.Add(product, self.c if self.beta == 1 else g.Mul(self.c, g.const(self.beta, like=self.c)))
 
     def require_nonempty_sums(self) -> None:
-        """Decline unless the sums have terms: onnxruntime's Gemm of empty ones forgets beta."""
+        """Decline unless the sums have terms: onnxruntime's Gemm ignores beta if its sums are empty."""
         require(self.a.rank == 2, "Gemm multiplies matrices only")
         extent = self.a.shape[0 if self.trans_a else 1]
         require(isinstance(extent, int) and extent > 0, "the sums may have no terms")

@@ -22,15 +22,16 @@ from ...core.operators.table import ops_with
 from ..movement.reshapes import RESHAPE_OPS
 from ..support.operand_queries import (
     Array,
+    addend_along_last_axis,
     downcast_constant,
     has_one_use,
     operand,
     require_broadcastable_to,
     require_no_rounding,
+    require_numpy_broadcasting,
     required_producer,
     sum_of_constants,
     unless_declined,
-    values_along_axis,
     varying_operand,
 )
 from .affine import SCALE_OPS, require_no_gelu, require_no_norm, required_factor, required_factors, scale_and_shift
@@ -79,8 +80,7 @@ def fold_batchnorm_into_gemm(g: RewriteBuilder, x: Value, w: Value, product: Op,
     """BatchNormalization(x @ w + c) => Gemm(x, w * k, (c - mean) * k + bias), k = scale / sqrt(var + epsilon)"""
     require(x.rank == w.rank == 2, "the channels are not the columns")
     p = weighted_product(product)
-    k, shift = scale_and_shift(bn)
-    require(k.size == p.extents[1], "the weights do not fit the statistics")
+    k, shift = scale_and_shift(bn, p.extents[1])
     bias = shift if p.bias is None else sum_of_constants(p.b, p.bias * k, shift)
     return p.with_weights(g, x, p.weights * k).with_bias(g, bias).build(g)
 
@@ -104,18 +104,14 @@ def fold_batchnorm_behind_movement(
 ) -> Value:
     """BatchNormalization(Reshape(x @ w + c)) => Reshape(x @ (w * k) + (c - mean) * k + bias), or of a Transpose"""
     p, made = weighted_product(product), product.outputs[0]
-    k, shift = scale_and_shift(bn)
-    require(w.rank == 2 and k.size == p.extents[1], "the weights do not fit the statistics")
+    k, shift = scale_and_shift(bn, p.extents[1])
+    require(w.rank == 2, "the weights are not a matrix")
     if move.type == "Transpose":
         require(full_perm(move.attr("perm"), made.rank)[1:2] == [made.rank - 1], "the channels are not the columns")
     else:
         rows = move.outputs[0].shape
         require(len(rows) == 2 and rows[1] == k.size, "the channels are not the columns")
-    bias = shift
-    if b is not None:
-        require_broadcastable_to(b, made)
-        require_no_rounding(b)
-        bias = sum_of_constants(p.b, values_along_axis(b, made.rank, -1) * k, shift)
+    bias = shift if b is None else sum_of_constants(p.b, addend_along_last_axis(b, made) * k, shift)
     folded = g.Add(p.with_weights(g, x, p.weights * k).build(g), downcast_constant(g, bias, w))
     return getattr(g, move.type)(folded, *move.inputs[1:], **move.attrs)
 
@@ -128,8 +124,7 @@ def fold_batchnorm_before_gemm(g: RewriteBuilder, x: Value, w: Value, product: O
     """BatchNormalization(x) @ w + c => Gemm(x, k * w, (bias - mean * k) @ w + c), k = scale / sqrt(var + epsilon)"""
     p = weighted_product(product)
     require(x.rank == w.rank == 2 and not p.trans_a, "the sums are not over the channels")
-    k, shift = scale_and_shift(bn)
-    require(k.size == p.extents[0], "the weights do not fit the statistics")
+    k, shift = scale_and_shift(bn, p.extents[0])
     bias = shift @ p.weights
     bias = bias if p.bias is None else sum_of_constants(p.b, bias, p.bias)
     return p.with_weights(g, x, p.weights * k.reshape(-1, 1)).with_bias(g, bias).build(g)
@@ -178,7 +173,8 @@ class FoldScale(Struct, frozen=True):
 
 def scaled_operand(op: Op) -> tuple[Value, float]:
     """The scaled operand of a Mul or Div and the scale; declines if that is not one number, or adds dims."""
-    require(op.version >= 7 and not op.domain, "it does not broadcast by rule")
+    require(not op.domain, f"{op.label} is not a standard operator")
+    require_numpy_broadcasting(op.version)
     x = varying_operand(op)
     return x, required_factor(op, x)
 

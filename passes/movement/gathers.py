@@ -10,7 +10,7 @@ import numpy as np
 from ...core import EXACT, Op, RewriteBuilder, Value, require, rule
 from ...core.ir.expressions import as_integers
 from ...core.operators.operands import normalized_axis
-from ..support.operand_queries import inferred_shape, require_gatherable, same_shape
+from ..support.operand_queries import are_in_range, inferred_shape, require_gatherable, same_shape
 from .reshapes import RESHAPE_OPS, squeezed_axes
 from .slices import INT32_MAX, INT64_MAX, required_slice_ranges
 
@@ -27,8 +27,7 @@ def merge_gathers(g: RewriteBuilder, x: Value, i: Value, j: Value, inner: Op, ou
     require(0 <= along < len(given), "the axes differ")
     size = prod(given[:along]) * prod(j.static_shape) * prod(given[along + 1 :])
     require(size <= max(MAX_MERGED_INDICES, prod(given)), "the merged indices would be too many")
-    extent = given[along]
-    require(bool(((j.const >= -extent) & (j.const < extent)).all()), "an index is out of range")
+    require(are_in_range(j.const, given[along]), "an index is out of range")
     return g.Gather(x, g.const(np.take(i.const, j.const, axis=along), like=i), axis=first)
 
 
@@ -74,7 +73,7 @@ def gather_from_slice(g: RewriteBuilder, x: Value, i: Value, inner: Op, outer: O
     indices = i.const.astype(np.int64)
     if isinstance(extent, int):
         taken = cut.indices(extent)
-        require(bool(((indices >= -len(taken)) & (indices < len(taken))).all()), "an index is out of range")
+        require(are_in_range(indices, len(taken)), "an index is out of range")
         indices = taken.start + taken.step * np.where(indices < 0, indices + len(taken), indices)
     else:
         require(cut.start >= 0 and cut.step > 0, "the start of the slice is unknown")

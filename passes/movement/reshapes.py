@@ -32,6 +32,7 @@ from ..support.operand_queries import (
     require_numpy_broadcasting,
     required_producer,
     same_shape,
+    swap_of_last_two,
     unless_declined,
 )
 
@@ -47,7 +48,7 @@ def reshape_target(x: Value, made: Shape, *replaced: Op) -> list[int]:
     require(target.count(INFERRED) <= 1, "more than one extent is unknown")
     refused = {d for op in replaced for d in _copied_beside_inferred(op)}
     copied = [d for d, n in zip(made, target, strict=True) if n == 0]
-    # A REST beside an extent of 0 fails in onnxruntime.
+    # A -1 beside an extent of 0 fails in onnxruntime.
     require(INFERRED not in target or refused.issuperset(copied), "an extent next to the unknown one may be 0")
     return target
 
@@ -173,7 +174,7 @@ def transpose_without_reshapes(g: RewriteBuilder, x: Value, inner: Op, transpose
     lead = x.rank - len(merged) + 1
     perm = full_perm(transpose.attr("perm"), len(merged))
     require(lead > 1 and perm[:1] == [0] and len(result) == x.rank, "no leading dims are merged")
-    require(same_shape(merged[1:], x.shape[lead:]), "dims other than the leading ones are merged")
+    require(same_shape(merged[1:], x.shape[lead:]), "dims other than the leading dims are merged")
     moved = [lead - 1 + i for i in perm[1:]]
     full = [*range(lead), *moved]
     require(same_shape(result, tuple(x.shape[i] for i in full)), "the dims are not split back")
@@ -319,7 +320,7 @@ def multiply_without_batch_reshapes(g: RewriteBuilder, product: Op, outer: Op) -
 
 
 def require_same_batch(a: Value, b: Value) -> None:
-    """Decline unless the factors of a MatMul have the same dims before the last two, apart from leading ones."""
+    """Decline unless the factors of a MatMul have the same dims before the last two, except for leading dims of 1."""
     require(a.rank >= 2 and b.rank >= 2, "a factor is a vector")
     first, second = (tuple(dropwhile(lambda d: d == 1, v.shape[:-2])) for v in (a, b))
     require(same_shape(first, second), "the batch dims differ")
@@ -338,10 +339,6 @@ def before_batch_reshape(g: RewriteBuilder, v: Value, depth: int = MAX_BATCH_OPS
         require(normalized_axis(op, rank, 1 if op.version < 13 else -1) == rank - 1, "Softmax is along another axis")
         x = before_batch_reshape(g, operand(op), depth - 1)
         return g.Softmax(x, axis=x.rank - 1)
-    require(op.attr("perm") == _swap_of_last_two(rank), "Transpose moves other dims than the last two")
+    require(op.attr("perm") == swap_of_last_two(rank), "Transpose moves other dims than the last two")
     x = before_batch_reshape(g, operand(op), depth - 1)
-    return g.Transpose(x, perm=_swap_of_last_two(x.rank))
-
-
-def _swap_of_last_two(rank: int) -> list[int]:
-    return [*range(rank - 2), rank - 1, rank - 2]
+    return g.Transpose(x, perm=swap_of_last_two(x.rank))

@@ -92,16 +92,16 @@ class ConvertOpset:
         """
         if graph.opsets.get(ONNX_DOMAIN) == self.opset:
             return 0
-        plan = self._plan(graph, self.opset, exact=change_log.exact_only)
-        return _convert(graph, plan, self.name, change_log)
+        return _convert(graph, self._plan(graph, exact=change_log.exact_only), self.name, change_log)
 
-    def _plan(self, graph: Graph, version: int, *, exact: bool) -> OpsetConversion:
+    def _plan(self, graph: Graph, *, exact: bool) -> OpsetConversion:
         from ...core.transform.opset_conversion import (  # noqa: PLC0415 - few runs convert
             MissingKernel,
             plan_conversion,
             plan_highest_conversion,
         )
 
+        version = self.opset
         if self.for_onnxruntime and version > (newest := highest_opset_of_onnxruntime()):
             raise UnverifiableError(
                 f"opset {version} is above {newest}, the highest that the installed onnxruntime runs: "

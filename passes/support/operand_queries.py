@@ -117,6 +117,11 @@ def require_gatherable(x: Value) -> None:
     require(x.dtype != TensorProto.STRING, "onnxruntime gathers strings wrongly")
 
 
+def are_in_range(indices: Array, extent: int) -> bool:
+    """Whether all are indices of an axis of that extent, from the front or, if negative, from the end."""
+    return bool(((indices >= -extent) & (indices < extent)).all())
+
+
 def require_broadcastable_to(c: Value, x: Value) -> None:
     """Decline unless `c` broadcasts to the shape of `x`, which need not be known for a scalar."""
     if c.rank > 0:
@@ -135,6 +140,18 @@ def values_along_axis(c: Value, rank: int, axis: int) -> Array:
     return data.reshape(-1).astype(np.float64)
 
 
+def addend_along_last_axis(c: Value, x: Value) -> Array:
+    """A constant that is added to `x`, as numbers along its last axis; declines others, and one that rounds `x`."""
+    require_broadcastable_to(c, x)
+    require_no_rounding(c)
+    return values_along_axis(c, x.rank, -1)
+
+
+def swap_of_last_two(rank: int) -> list[int]:
+    """The order of axes in which the last two are swapped."""
+    return [*range(rank - 2), rank - 1, rank - 2]
+
+
 def constant_numbers(op: Op, name: str = "axes") -> list[Any] | None:
     """The axes of an op, or other numbers, from an attribute or the constant input of later opsets; None if omitted."""
     given = attribute_or_input(op, name)
@@ -144,7 +161,7 @@ def constant_numbers(op: Op, name: str = "axes") -> list[Any] | None:
 
 
 def pads_of(pad: Op, rank: int) -> tuple[int, ...]:
-    """The pads before each of `rank` axes and then after each; declines computed ones."""
+    """The pads before each of `rank` axes and then after each; declines computed pads."""
     return known(as_integers(pad_amounts(pad, rank)), "pads are computed")
 
 
@@ -182,7 +199,7 @@ def normalized_axes(axes: list[int], rank: int) -> list[int]:
 
 
 def reduced_axes(op: Op, rank: int) -> list[int]:
-    """The axes that a reduction of `rank` dims takes, counted from the front, in order; declines computed ones."""
+    """The axes that a reduction of `rank` dims takes, counted from the front, in order; declines computed axes."""
     axes = constant_numbers(op)
     if not axes:
         return [] if op.attr("noop_with_empty_axes", 0) else list(range(rank))
@@ -238,7 +255,7 @@ def sum_of_constants(like: Value, *terms: Array) -> Array:
 
 
 def require_no_rounding(*constants: Value | None) -> None:
-    """Decline constants whose sum with a number rounds this to whole ones, which has to stay the sum that it is."""
+    """Decline constants whose sum with a number rounds it to a whole number; such a sum must not be changed."""
     for c in constants:
         if c is not None:
             require(not is_rounding(c), f"adding {c.name} rounds to whole numbers")

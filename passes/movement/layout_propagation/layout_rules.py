@@ -17,7 +17,7 @@ from ....core.operators.declaration import Trait
 from ....core.operators.effects import writes_inputs
 from ....core.operators.operands import full_perm, normalize_axes, normalized_axis
 from ....core.operators.table import ops_with
-from ...support.operand_queries import Array, constant_numbers, known, operand, require_numpy_broadcasting
+from ...support.operand_queries import Array, are_in_range, constant_numbers, known, operand, require_numpy_broadcasting
 
 Layout = tuple[int, ...]
 
@@ -54,8 +54,8 @@ class LayoutRewrite(Struct, frozen=True):
     """An op in other layouts of its inputs and outputs; None keeps the layout.
 
     `unsqueezed_axes`: axes by which an operand of lower rank is unsqueezed first. `attrs` and `constants` (by input)
-    replace the present ones. `swap_inputs`: the first two inputs change places. `gather_order`: the result, a shape, is
-    put in order with a Gather. `extra_nodes`: the number of nodes that this takes besides the op.
+    replace the present attributes and constants. `swap_inputs`: the first two inputs change places. `gather_order`: the
+    result, a shape, is put in order with a Gather. `extra_nodes`: the number of nodes that this takes besides the op.
     """
 
     input_layouts: Layouts
@@ -78,7 +78,7 @@ class LayoutRequest(Struct, frozen=True):
 
     def layout_at(self, inputs: Sequence[int] = (0,), outputs: Sequence[int] = (0,)) -> Layout:
         """The given layout; declines unless one of these inputs or outputs, all of one rank, has it."""
-        require(self.index in inputs or ~self.index in outputs, "the layout does not depend on that of this operand")
+        require(self.index in inputs or ~self.index in outputs, "no layout follows from the layout of this operand")
         return self.layout
 
     def rewrite(self, inputs: Mapping[int, Layout], outputs: Mapping[int, Layout], **rest: Any) -> LayoutRewrite:
@@ -347,11 +347,11 @@ def is_constant_gather(reader: Op, numbers: Value, count: int) -> bool:
     index = reader.inputs[1]
     if reader.inputs[0] is not numbers or index is None or not index.is_const or reader.attr("axis", 0) not in {0, -1}:
         return False
-    return bool(((index.const >= -count) & (index.const < count)).all())
+    return are_in_range(index.const, count)
 
 
 AxisGroups = list[tuple[list[int], list[int]]]
-"""Axes before and after an op, in their order: the elements along the first ones are then along the others."""
+"""Axes before an op, and the axes after it along which the same elements are, in their order."""
 
 
 def group_axes(before: Shape, after: Shape) -> AxisGroups:

@@ -3,8 +3,8 @@
 Decompositions are rules with one op in their pattern: rules of the target, rules of this package, and one for each
 operator that the specification defines as a function (`function_rules`). One op is planned in depth: a
 decomposition is built in the graph, its ops that the target lacks are planned in the same way, and all are removed
-again. The cheapest chain to ops that the target takes, of the target's rules before those of this package and these
-before functions, is then applied, each step as a change of its own.
+again. The cheapest chain to ops that the target takes is then applied, each step as a change of its own. Rules of the
+target come before rules of this package, and these before functions.
 
 ONNX defines the bodies of functions in versions for opsets and, for some operators, for attributes and types of inputs.
 A body is written by the builder, which moves inputs and attributes to the opset of the model.
@@ -335,7 +335,7 @@ class _Planner:
 
     def plan(self, op: Op) -> Plan:
         """The plan of an op that is lacking."""
-        facts = _identity(op)  # of what is being built, no output is used yet
+        facts = _identity(op)  # no output of an op that is being built is used yet
         key = (facts, *(op.graph.is_unused(v) for v in op.outputs))
         if key not in self._plans:
             if facts in self._pending or len(self._pending) >= MAX_DEPTH:
@@ -369,7 +369,7 @@ class _Planner:
         return Plan(tuple(chains), tried)
 
     def _cost(self, r: Rule, op: Op) -> tuple[float, list[str]]:
-        """The cost of a decomposition, and what it would still need of the target. Declines if it does not apply."""
+        """The cost of a decomposition, and the ops in it that the target lacks. Declines if it does not apply."""
         match = next(iter(r.matches(op)), None)
         if match is None:
             raise MatchFailure("its pattern does not match")

@@ -221,7 +221,7 @@ def pipeline_for(target: Target, p: Pass = BASIC) -> Pipeline:
 
 
 def legalization_for(target: Target) -> tuple[Pass, ...]:
-    """Replacement of the ops that a target lacks, with the folding of what is constant in what replaces them."""
+    """Replacement of the ops that a target lacks, and folding of constants in the replacements."""
     from .legalization import Legalize  # noqa: PLC0415 - its decompositions serve targets with lists alone
 
     folding = (no_ops.RemoveUnused(), fold_constants.FoldConstants(), *SHAPES)

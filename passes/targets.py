@@ -26,7 +26,7 @@ ORT = Target(
 )
 """onnxruntime's CPU provider.
 
-No operator of com.microsoft is added: none was measured to be faster than the standard ones (docs/onnxruntime.md).
+No operator of com.microsoft is added: none was measured to be faster than standard operators (docs/onnxruntime.md).
 Nor is Attention of half precision, which rounds scores to half precision even if `softmax_precision` is single: it is
 2 to 20 times as inexact as the separate ops, which onnxruntime runs in single precision.
 """
@@ -47,7 +47,7 @@ OPENVINO_COSTS = replace(
     strided_bytes_per_second=10e9,
     slow_kernels={"LpNormalization": 0.06e-9, "ReduceLogSumExp": 0.13e-9},
 )
-"""OpenVINO 2026.4 on a CPU in one thread: 0.55 us for an op, or nothing for elementwise ones behind another op."""
+"""OpenVINO 2026.4 on a CPU in one thread: 0.55 us for an op, or nothing for an elementwise op behind another op."""
 TARGET_NAMES = ("ort", "webgpu", "openvino")
 
 

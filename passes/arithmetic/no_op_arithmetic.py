@@ -1,7 +1,7 @@
 """Removal of neutral operands and of repeated ops, and folding of absorbing operands.
 
-`drop-neutral-operands`: Removal of neutral operands, such as 0 in a sum, and folding of absorbing ones, such as 0 in a
-product.
+`drop-neutral-operands`: Removal of neutral operands, such as 0 in a sum, and folding of absorbing operands, such as 0
+in a product.
 `drop-idempotent`: Removal of idempotent ops: rounding of integers, repeated Abs and Sign.
 """
 

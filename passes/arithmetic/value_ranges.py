@@ -72,7 +72,7 @@ def type_limits(dtype: int) -> ValueRange | None:
 
 def _clip_bounds(op: Op, x: Value) -> ValueRange:
     widest = known(type_limits(x.known_dtype) if op.version >= 6 else None, f"{op.label} has no constant bounds")
-    if op.version < 11:  # the bounds are attributes; their defaults are those of float for all types
+    if op.version < 11:  # the bounds are attributes, whose defaults are the limits of float for all types
         require(x.known_dtype == TensorProto.FLOAT, f"{op.label} has no constant bounds")
         low, high = (float(np.float32(op.attr(name))) for name in ("min", "max"))
         return ValueRange(max(low, widest.low), min(high, widest.high))

@@ -105,7 +105,7 @@ class SinkWeights(Struct, frozen=True):
 
 
 def _weights_read_in(body: Graph) -> Iterable[Value]:
-    """The constant matrices and filters that ops of a body may pack, but for large ones."""
+    """The constant matrices and filters that ops of a body may pack, without large constants."""
     read = (v for op in body.ops(*PACKING_OPS) if not op.domain for v in op.inputs if v is not None)
     known = ((v, v.tensor) for v in dict.fromkeys(read))
     return [v for v, t in known if t is not None and len(t.dims) > 1 and t.nbytes <= MAX_SUNK_BYTES]

@@ -93,7 +93,7 @@ def drop_dropout(g: RewriteBuilder, x: Value, dropout: Op) -> tuple[Value, Value
     if mask is None or not (mask.consumers or dropout.graph.is_output(mask)):
         return x, None
     require(g.opset >= 9, "before opset 9, there is no ConstantOfShape for the mask")
-    # onnxruntime fills the mask with zeros up to version 11; since then the operator specifies ones.
+    # onnxruntime fills the mask with 0 up to version 11; since then the operator specifies 1.
     # Before version 10 the mask has the type of the data.
     kind = np.bool_ if g.opset >= 10 else helper.tensor_dtype_to_np_dtype(x.dtype)
     fill = Tensor.from_array(np.array([g.opset >= 12], kind))
@@ -230,7 +230,7 @@ def is_empty_along(x: Value, axis: int) -> bool:
 )
 def drop_no_op_reshape(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Reshape(x, the shape of x) => x, and so CenterCropPad, Expand, Flatten, Tile, Unsqueeze"""
-    require(keeps_shape(op, x), "the shape may differ from that of x")
+    require(keeps_shape(op, x), "the shape may differ from the shape of x")
     return x
 
 
@@ -249,7 +249,7 @@ def drop_full_slice(g: RewriteBuilder, x: Value, op: Op) -> Value:
     if ranges is None or not all(cut.takes_all(extents.get(axis)) for axis, cut in ranges.items()):
         require(not any(constant_numbers(op, "starts") or []), "the slice does not start at 0")
         require(all(s == 1 for s in constant_numbers(op, "steps") or []), "the step is not 1")
-        require(keeps_shape(op, x), "the shape may differ from that of x")
+        require(keeps_shape(op, x), "the shape may differ from the shape of x")
     return x
 
 
@@ -308,7 +308,7 @@ def drop_identity_element_indices(
 ) -> Value:
     """GatherElements(x, identity) => x, ScatterElements(x, identity, updates) => updates"""
     shape, extent = x.static_shape, known_extent(x, axis)
-    require(indices.shape == shape, "the shape of the indices differs from that of x")
+    require(indices.shape == shape, "the shape of the indices differs from the shape of x")
     order = np.arange(extent).reshape([-1 if i == axis % len(shape) else 1 for i in range(len(shape))])
     require(are_indices_equal(indices, order, extent), "an index is not the element's own position")
     return (*updates, x)[0]
@@ -381,7 +381,7 @@ def drop_unit_resize(g: RewriteBuilder, x: Value, resize: Op) -> Value:
         return x
     stretches = resize.attr("keep_aspect_ratio_policy", "stretch") == "stretch"
     require(stretches and resize.input(3) is not None, "the sizes are missing, or the aspect ratio policy changes them")
-    require(keeps_shape(resize, x), "the shape may differ from that of x")
+    require(keeps_shape(resize, x), "the shape may differ from the shape of x")
     return x
 
 

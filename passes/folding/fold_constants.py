@@ -45,7 +45,7 @@ MAX_VIEW_RATIO = 2  # a result that is a view keeps at most so many times its by
 def evaluate_arrays(
     ops: Sequence[Op], wanted: Collection[Value], max_bytes: int
 ) -> tuple[dict[Value, Tensor], list[Op]]:
-    """Compute the exact ones among `ops` (sorted, of one graph, from constants alone).
+    """Compute the exact ops among `ops` (sorted, of one graph, from constants alone).
 
     Returns the tensors of `wanted`, and those that the other ops read, with these ops. A result has at most
     `max_bytes`, or the bytes of the inputs if they are more.
@@ -296,7 +296,7 @@ def _computed(
 
 
 def constant_inputs(g: Graph) -> Iterator[Value]:
-    """The constants that the ops of `g` read: its own, and for a subgraph those of the graphs around it."""
+    """The constants that the ops of `g` read: its own constants, and for a subgraph also those around it."""
     if g.owner is None:
         yield from g.initializers
     else:

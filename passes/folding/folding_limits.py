@@ -25,10 +25,10 @@ from ..support.operand_queries import known_scalar
 MAX_TRIP_COUNT = 1000  # of a Loop
 MAX_TRANSIENT_BYTES = 64 << 20  # bytes; no op may compute more than this or its own inputs on the way to a small result
 MAX_LIVE_BYTES = 512 << 20  # bytes of results that exist at a time, besides as many as the weights of the model have
-BASE_MEMORY = 2 << 30  # bytes of the process that computes, besides twice those of such results
-BATCH_SECONDS = 20.0  # for up to 2,000 ops in a session, besides those of multiplications:
+BASE_MEMORY = 2 << 30  # bytes of the process that computes, besides twice the bytes of such results
+BATCH_SECONDS = 20.0  # for up to 2,000 ops in a session, besides the time of multiplications:
 MULTIPLICATIONS_PER_SECOND = 2 * 10**9  # of a slow kernel, or of a fast one on a busy machine
-MAX_BYTES = 16 << 30  # bytes that the ops of a run read and write, besides so many times those of the weights:
+MAX_BYTES = 16 << 30  # bytes that the ops of a run read and write, besides so many for each byte of the weights:
 BYTES_PER_WEIGHT_BYTE = 32
 MAX_MULTIPLICATIONS = 10**11  # of a run, besides so many for each byte of the weights:
 MULTIPLICATIONS_PER_WEIGHT_BYTE = 25  # so an update of rank 64, as wide as each matrix, is folded
@@ -111,7 +111,7 @@ def _trip_bound(op: Op) -> int | None:
 
 
 def _multiplications(op: Op) -> int:
-    """The multiplications of an op at most, without those of its bodies, by the shapes of its operands."""
+    """The largest number of multiplications of an op without its bodies, by the shapes of its operands."""
     if op.subgraphs or (not op.domain and op.type in LINEAR):
         return 0
     read = sum(n for v in op.inputs if v is not None and (n := _elements(v)) is not None)
@@ -133,7 +133,7 @@ def _of_convolution(op: Op, _: int, made: int) -> int | None:
 
 
 def _of_einsum(op: Op, _read: int, _made: int) -> int:
-    """The product of the extents of all letters, since the order of the products is that of the operands."""
+    """The product of the extents of all letters, since the operands are multiplied in their order."""
     extents: dict[str, int] = {}
     terms = str(op.attr("equation")).replace(" ", "").partition("->")[0].split(",")
     for v, term in zip(op.inputs, terms, strict=False):

@@ -72,7 +72,7 @@ def positive_epsilon(eps: Value, variance: Value) -> float:
 def first_normalized_axis(x: Value, mean: Op) -> int:
     """The axis from which on `mean` takes all axes of `x` and keeps their dims."""
     over = kept_reduced_axes(x, mean)
-    require(over == list(range(over[0], x.rank)), f"axes {over} are not the last ones")
+    require(over == list(range(over[0], x.rank)), f"axes {over} are not the last axes")
     return over[0]
 
 

@@ -105,7 +105,7 @@ def first_half(g: RewriteBuilder, table: Value, half: int, depth: int = MAX_DEPT
     if op.type in {"Unsqueeze", "Squeeze"}:
         axes, rank = constant_numbers(op), max(table.rank, x.rank)
         is_last_kept = axes is not None and all(axis % rank != rank - 1 for axis in axes)
-        require(is_last_kept, f"the last axis of {x.name} is another than that of {table.name}")
+        require(is_last_kept, f"the last axis of {x.name} is not the last axis of {table.name}")
     require(same_extent(x.shape[-1], 2 * half), f"{x.name} is stretched")
     return getattr(g, op.type)(first_half(g, x, half, depth - 1), *others, **op.attrs)
 

@@ -1,7 +1,7 @@
 """Convolutions along one axis with one spatial axis or with two, whichever onnxruntime computes faster.
 
-`lift-convs`: Convolutions of one spatial axis become ones of two, which onnxruntime runs on blocks of channels; along
-the first of two axes, with long kernels and padding, they become ones of one axis.
+`lift-convs`: Convolutions of one spatial axis get a second one, because onnxruntime runs those of two axes on blocks of
+channels; convolutions along the first of two axes, with long kernels and padding, get one axis.
 """
 
 from __future__ import annotations

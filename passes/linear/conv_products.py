@@ -99,9 +99,7 @@ def convolve_after_conv(
 def require_points(turn: Op, rows: Shape, image: Shape) -> None:
     """Decline unless `turn` swaps points and channels, and `rows` has the (batch, channels, points) of `image`."""
     require(turn.attr("perm") == SWAPPED, "points and channels are not swapped")
-    require(
-        len(rows) == 3 and same_shape(rows[:2], image[:2]), "the Reshape changes other dims than that of the points"
-    )
+    require(len(rows) == 3 and same_shape(rows[:2], image[:2]), "the Reshape changes more than the dim of the points")
     require(not isinstance(rows[2], int) or rows[2] >= FEWEST_POINTS, "there are few points")
 
 

@@ -103,7 +103,7 @@ def convolved_parts(g: RewriteBuilder, xs: Values, w: Value, conv: Op) -> Value:
     channels = {key: sum(part.shape[1] for _, part in parts) for key, parts in groups.items()}
     require_less_time(g.graph.context.costs, conv.outputs[0], [(channels[key], r) for key, r in resizings.items()])
     total, b = None, conv.input(2)
-    for key in sorted(groups, key=lambda key: key is not None):  # a bias belongs to what is not resized, if anything
+    for key in sorted(groups, key=lambda key: key is not None):  # the bias belongs to a part that is not resized
         inputs = [x for x, _ in groups[key]]
         x = inputs[0] if len(inputs) == 1 else g.Concat(*inputs, axis=1)
         weights = w if len(groups) == 1 else g.const(np.concatenate([part for _, part in groups[key]], axis=1))

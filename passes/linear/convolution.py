@@ -195,6 +195,6 @@ def union(a: Window, b: Window) -> Window:
 
 
 def tap_slices(inner: Window, outer: Window) -> tuple[slice, ...]:
-    """The taps of `inner` among those of `outer`, which holds them all."""
+    """The taps of `inner` as slices of the taps of `outer`, which has them all."""
     begins = [(o - i) // d for o, i, d in zip(outer.pads, inner.pads, outer.dilations, strict=False)]
     return tuple(slice(b, b + k) for b, k in zip(begins, inner.kernel, strict=True))

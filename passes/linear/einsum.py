@@ -117,9 +117,9 @@ def einsum_to_gemm(g: RewriteBuilder, a: Value, b: Value, e: str) -> Value:
 
 
 def merged_axes(x: Value, w: Value, e: str, *, swapped: bool) -> tuple[list[int], int] | None:
-    """The order of the axes of constant weights, the summed ones first, and the number of these; None if it is 1 of 2.
+    """The axes of constant weights, summed axes first, and the number of summed axes; None for 1 of 2 axes.
 
-    The summed axes are the last ones of `x`, in this order, and those that weights bring the last ones of the result.
+    The summed axes are the last axes of `x`, in this order; the other axes of the weights are the last of the result.
     """
     eq = parse_equation(e, [w.rank, x.rank] if swapped else [x.rank, w.rank])
     term, of_weights = eq.terms[::-1] if swapped else eq.terms
@@ -134,7 +134,7 @@ def merged_axes(x: Value, w: Value, e: str, *, swapped: bool) -> tuple[list[int]
 
 
 def product_of_merged_axes(g: RewriteBuilder, x: Value, w: Value, order: list[int], count: int) -> Value:
-    """The product of `x` with weights whose axes are merged to a matrix, `count` of them the summed ones."""
+    """The product of `x` with weights whose axes are merged to a matrix; the first `count` axes are summed."""
     extents = [w.static_shape[i] for i in order]
     rows, kept = prod(extents[:count]), [0] * (x.rank - count)
     require(all(map(same_extent, x.shape[x.rank - count :], extents)), "an Einsum stretches a factor where it sums")

@@ -15,7 +15,7 @@ from ..support.operand_queries import constant_numbers, known_extent, unless_dec
 
 
 class SliceRange(Struct, frozen=True):
-    """The elements from `start` to before `end`, every `step`-th; as a Slice has them, negative ones from the end."""
+    """The elements from `start` to before `end`, every `step`-th; negative numbers count from the end, as for Slice."""
 
     start: int
     end: int

@@ -25,7 +25,7 @@ RECURRENT_OPTIONAL_SINCE = {"GRU": 3, "LSTM": 7, "RNN": 7}
 
 
 class DropOutputs(Struct, frozen=True):
-    """Removes unused outputs: optional ones, and outputs of If, Loop and Scan with the ops behind them."""
+    """Removes unused outputs: optional outputs, and outputs of If, Loop and Scan with the ops that compute them."""
 
     name: str = "drop-outputs"
 

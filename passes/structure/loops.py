@@ -202,7 +202,7 @@ def known_trip_count(loop: LoopView) -> int | None:
     if known_scalar(start) == 0 or (most is not None and most <= 0):
         return 0
     begins = start is None or known_scalar(start) == 1
-    # Without a condition that of the body is to be ignored (operator Loop), which onnxruntime does not do.
+    # Without a condition, the condition of the body is to be ignored (operator Loop); onnxruntime does not ignore it.
     ends = start is not None and known_scalar(skip_identities(loop.body.outputs[0], loop.body)) == 0
     runs = most is not None or count is None
     return 1 if begins and runs and (most == 1 or ends) else None

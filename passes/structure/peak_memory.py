@@ -1,10 +1,10 @@
 """Reordering of independent ops, so that fewer computed values are in memory at a time.
 
 The order is a list schedule. Of the ops that could run next, each is followed along the ops that it makes ready, to the
-point after which memory grows again: a segment, with its highest need and what it leaves. Segments that leave less come
-first, by their need; of those that leave more, first those that give back the most of what they need. For chains that
-share nothing, this is the best order (Liu, 1987: An Application of Generalized Tree Pebbling to Sparse Matrix
-Factorization).
+point after which memory grows again: a segment, with the memory at its peak and the memory that it keeps. Segments that
+keep less memory than there was before come first, in the order of their peaks; the others follow, in the order of the
+memory that they free after their peaks. For chains that share nothing, this is the best order (Liu, 1987: An
+Application of Generalized Tree Pebbling to Sparse Matrix Factorization).
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class ExposeInitializers:
     """Makes initializers inputs as well, so that a caller may override them.
 
     `names` are the initializers of the main graph to expose, all if empty. Before IR version 4, where every initializer
-    is listed as an input and none may be overridden, nothing changes. Sparse ones stay constants.
+    is listed as an input and none may be overridden, nothing changes. Sparse initializers stay constants.
     """
 
     names: tuple[str, ...] = ()
@@ -160,7 +160,7 @@ class ExposeInitializers:
 
 
 class Int32Inputs(Struct, frozen=True):
-    """Makes inputs of int64 int32 ones, with a Cast behind each, for callers and runtimes without int64.
+    """Changes inputs of int64 to int32, with a Cast behind each, for callers and runtimes without int64.
 
     Inputs with defaults, and those that are outputs, stay as they are.
     """
@@ -198,7 +198,7 @@ class ConvertFloats:
 
 
 def make_interface_half(model: Model) -> int:
-    """Make inputs and outputs of single precision half ones, with a Cast behind or before each; returns how many."""
+    """Change float inputs and outputs to half precision, with a Cast behind or before each; return their number."""
     single, half = TensorProto.FLOAT, TensorProto.FLOAT16
     return cast_inputs(model, single, half) + cast_outputs(model, single, half)
 

@@ -4,8 +4,8 @@ A region is grown from a Transpose. A minimum cut chooses the ops of the region 
 the fewest nodes are needed: each op is on one of two sides, and so is each of its results. A value that is made on one
 side and read on the other costs a Transpose, one for all its readers; a Transpose on the unchanged side costs itself.
 
-The flow is not the one of networkx: it runs in the loop of passes, stops after a number of steps that is bounded, which
-those of networkx do not, and needs no import of networkx, which takes longer than a small model.
+The flow is not computed by networkx: it runs in the loop of passes, stops after a bounded number of steps, unlike the
+algorithms of networkx, and importing networkx takes longer than a small model.
 Source: E. A. Dinic, "Algorithm for solution of a problem of maximum flow in networks with power estimation", 1970.
 
 `merge-transposes`: Merging of Transposes, and removal of those that move nothing.
@@ -524,7 +524,7 @@ class MoveTransposes(Struct, frozen=True):
         return changes, [op for op in touched if op.type == "Transpose" and op in g]
 
     def _apply(self, g: Graph, region: LayoutRegion, change_log: ChangeLog) -> list[Op] | None:
-        """Apply the layout where that saves Transposes; returns the new ones, None where nothing changes."""
+        """Apply the layout where it saves Transposes; return the new Transposes, or None if nothing changes."""
         ops = select_ops(region)
         if not ops and change_log.record and (others := select_ops(region, keep_last_axes=False)):
             turned = next(op for op in others if turns_last_axis(op, region.rewrites[op]))

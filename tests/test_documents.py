@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from page_parser import ParsedPage
 from passwright.app.report.document import BRIEF, VERBOSE, Document, Lines, Table, cell_lines, findings_of
-from passwright.app.report.github import workflow_commands
+from passwright.app.report.finding import workflow_commands
 from passwright.app.report.markdown import markdown_text
 from passwright.app.report.notebook import card_html
 from passwright.app.report.page import page_html

@@ -9,11 +9,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from passwright.app.report.op_pictures import pattern_picture, region_picture
+from passwright.app.report.op_pictures import region_picture
 from passwright.app.report.picture import Box, BoxKind, Picture, box_size, picture_layout, svg
 from passwright.core import EXACT, Op, RewriteBuilder, Rule, RulePass, Value, from_onnx, rule
 from passwright.core.io.model_source import model_source
 from passwright.passes.pipelines import BUILT_IN
+from pattern_pictures import pattern_picture
 from rewriting import load
 
 RULES = [r for p in BUILT_IN if isinstance(p, RulePass) for r in p.rules]

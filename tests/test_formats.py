@@ -15,8 +15,7 @@ from passwright.app.cli.exit_codes import UNVERIFIED, WRONG
 from passwright.app.cli.outputs import Outputs
 from passwright.app.optimize.document import describe
 from passwright.app.report.document import Document, Lines, Preformatted, failure_document, findings_of
-from passwright.app.report.finding import Finding, Level, relative_path
-from passwright.app.report.github import workflow_commands
+from passwright.app.report.finding import Finding, Level, relative_path, workflow_commands
 from passwright.app.report.markdown import escape, markdown_text
 from passwright.app.report.sarif import DESCRIPTIONS, sarif_text
 from passwright.core.errors import UsageError

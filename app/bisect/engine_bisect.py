@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.io.model_source import ModelLike, model_source
@@ -14,7 +14,6 @@ from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.run.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
-from ...core.support.printable_text import json_text
 from ...core.verify.comparison_options import ComparisonOptions
 from ...core.verify.engine_verdict import compare_in_engine, ops_in
 from ...core.verify.oracle_process import OracleProcess
@@ -23,7 +22,7 @@ from ...core.verify.verification_spec import VerificationSpec
 from ..measure.execution_provider import compared_config, engine_versions
 from ..options import with_process_options
 from ..registry.python_data import data_files, read_given
-from ..report.notebook import report_card, report_line
+from ..report.notebook import report_card, report_json, report_line
 from ..report.progress import phase_callback, with_keywords
 from .bisect_options import EngineBisectOptions
 
@@ -69,11 +68,7 @@ class EngineBisectReport:
         """Whether nothing is wrong."""
         return self.failure is None and not self.wrong_ops
 
-    def to_json(self) -> str:
-        """The report as JSON text."""
-        return json_text(to_builtins(self))
-
-    __repr__, _repr_html_ = report_line, report_card
+    to_json, __repr__, _repr_html_ = report_json, report_line, report_card
 
 
 @with_process_options

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from ...core.errors import UsageError
 from ...core.io.model_source import ModelLike, model_source
@@ -20,7 +20,6 @@ from ...core.processes.worker_process import WorkerProcess
 from ...core.run.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.binary_search import first_bad
 from ...core.support.gc_pause import gc_paused
-from ...core.support.printable_text import json_text
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle import Oracle
 from ...core.verify.oracle_process import OracleProcess
@@ -29,7 +28,7 @@ from ...core.verify.verification_spec import VerificationSpec
 from ..options import with_process_options
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
-from ..report.notebook import report_card, report_line
+from ..report.notebook import report_card, report_json, report_line
 from ..report.progress import phase_callback, with_keywords
 from .bisect_options import OrtBisectOptions
 from .ort_optimizers import known_optimizers, logged_optimizers, merge_in_order
@@ -86,11 +85,7 @@ class OrtBisectReport:
         """Whether nothing is wrong."""
         return self.blame is None
 
-    def to_json(self) -> str:
-        """The report as JSON text."""
-        return json_text(to_builtins(self))
-
-    __repr__, _repr_html_ = report_line, report_card
+    to_json, __repr__, _repr_html_ = report_json, report_line, report_card
 
 
 @with_process_options

@@ -111,11 +111,10 @@ def formatted(name: str, documents: Sequence[Document]) -> str:
 
         return markdown_text(documents)
     from ..report.document import findings_of  # noqa: PLC0415 - as above
+    from ..report.finding import workflow_commands  # noqa: PLC0415 - as above
 
     findings = findings_of(documents)
     if name == GITHUB:
-        from ..report.github import workflow_commands  # noqa: PLC0415 - seldom needed
-
         return "\n".join(workflow_commands(findings))
     from ..report.sarif import sarif_text  # noqa: PLC0415 - imports onnx
 

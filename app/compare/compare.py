@@ -123,7 +123,11 @@ def _compare(source: ModelSource, options: CompareOptions) -> ComparisonReport:
                 timer.progress(f"verifying {output.row.made_by}")
                 rows += verifier.rows(output)
             in_engines = [*EngineRuns(others, source, verifier, spec, timer, options.seed).rows(outputs)]
-        feeds = _feeds(path, given, options, spec)
+        sizes = spec.fixed_sizes if spec is not None else {}
+        try:
+            feeds = make_feeds(path, given, options.batch, sizes, options.seed)
+        except (UnverifiableError, EvaluationError) as e:
+            feeds = Feeds({}, {}, f"nothing was measured: {e}")
         files = {output.row.made_by: output.file for output in outputs}
         effort = BenchmarkConfig(options.min_time, seed=options.seed)
         targets = [BenchmarkTarget(files[r.made_by], config) for r, config in in_engines if not r.failure]
@@ -196,16 +200,6 @@ def _oracle(
         return None, f"nothing was verified: {e}"
     sets = input_sets_text([str(run.input_set) for run in oracle.runs])
     return oracle, f"compared with {oracle.backend} without optimizations on {sets}"
-
-
-def _feeds(
-    path: Path, given: Inputs | GivenSamples | None, options: CompareOptions, spec: VerificationSpec | None
-) -> Feeds:
-    """The inputs to measure with; empty, with the reason, if they cannot be generated."""
-    try:
-        return make_feeds(path, given, options.batch, spec.fixed_sizes if spec is not None else {}, options.seed)
-    except (UnverifiableError, EvaluationError) as e:
-        return Feeds({}, {}, f"nothing was measured: {e}")
 
 
 def _bisect_options(

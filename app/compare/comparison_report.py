@@ -15,7 +15,7 @@ from ...core.support.printable_text import json_text
 from ..measure.agreement import Score
 from ..measure.metrics import ModelMetrics
 from ..measure.model_stats import ModelStats
-from ..report.notebook import report_card, report_line
+from ..report.notebook import report_card, report_json, report_line
 from ..report.result_row import COMPARED, NO_DIFFERENCE, UNVERIFIABLE, WITHIN_TOLERANCE, ResultRow, latency_columns
 
 ORIGINAL, OURS = "original", "passwright"  # values of `made_by`
@@ -324,6 +324,4 @@ class QuantizedComparison:
         """The columns for tables."""
         return {"outcome": COMPARED, "bytes_before": self.rows[0].bytes}
 
-    def to_json(self) -> str:
-        """The report as JSON text; times in seconds; infinite and NaN figures are null."""
-        return json_text(to_builtins(self))
+    to_json = report_json

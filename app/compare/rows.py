@@ -28,6 +28,7 @@ from ..measure import benchmark
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import ModelStats, compute_model_stats
 from ..registry.tool_functions import needs_external_data
+from ..report.result_row import NO_DIFFERENCE, WITHIN_TOLERANCE, WRONG
 from ..verify.accuracy_loss import measure_loss
 from ..verify.interfaces import Interfaces
 from ..verify.verify_options import DEFAULT_BUDGET, VerifyOptions
@@ -72,8 +73,8 @@ def _words(verdict: ComparisonVerdict | None) -> str:
     if verdict is None:
         return ""
     if verdict.wrong:
-        return f"wrong: {verdict.wrong}"
-    text = "no difference seen" if verdict.is_exact else f"within tolerance ({verdict.share or 0:.0%} of it)"
+        return f"{WRONG}: {verdict.wrong}"
+    text = NO_DIFFERENCE if verdict.is_exact else f"{WITHIN_TOLERANCE} ({verdict.share or 0:.0%} of it)"
     return f"{text} where {' and '.join(verdict.limits)}" if verdict.limits else text
 
 
@@ -81,14 +82,15 @@ def with_measurements(
     rows: Sequence[EngineRow], measured: Sequence[ModelMetrics], baseline: ModelMetrics | None
 ) -> list[EngineRow]:
     """The rows with the measurements of those without failures; ratios are relative to the `baseline`."""
-    left = iter(measured)
-    return [row if row.failure else _with_metrics(row, next(left, None), baseline) for row in rows]
-
-
-def _with_metrics(row: EngineRow, found: ModelMetrics | None, baseline: ModelMetrics | None) -> EngineRow:
-    if found is None or found.failure:
-        return row if found is None else replace(row, failure=found.failure)
-    return replace(row, measured=found, precision=found.precision, ratios=latency_ratios(found, baseline))
+    left, result = iter(measured), list[EngineRow]()
+    for row in rows:
+        found = None if row.failure else next(left, None)
+        if found is not None and not found.failure:
+            ratios = latency_ratios(found, baseline)
+            result.append(replace(row, measured=found, precision=found.precision, ratios=ratios))
+        else:
+            result.append(row if found is None else replace(row, failure=found.failure))
+    return result
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 import networkx as nx
-from msgspec import Struct, field, structs, to_builtins
+from msgspec import Struct, field, structs
 
 from ...core.errors import FailureKind, ModelError, plugin_failures
 from ...core.io.model import Model
@@ -28,7 +28,6 @@ from ...core.run.phase_timer import PhaseTimer
 from ...core.run.pipeline import Fixpoint, Pass, Pipeline, RemarkingPass, RulePass, leaves, rule_names, selectable_rules
 from ...core.run.pipeline_run import PipelineRun
 from ...core.support.gc_pause import gc_paused
-from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
 from ..optimize.match_report import MatchReport, report_matches
 from ..optimize.run_options import plugin_files
@@ -38,7 +37,7 @@ from ..registry.environment import versions
 from ..registry.pass_sources import Decompositions, Subject, find_subject
 from ..registry.resolved_pipeline import resolve_pipeline
 from ..report.descriptions import pass_doc
-from ..report.notebook import report_card, report_line
+from ..report.notebook import report_card, report_json, report_line
 from ..report.progress import phase_callback, with_keywords_after_two
 from .explain_options import ExplainOptions
 
@@ -107,11 +106,7 @@ class Explanation:
     versions: dict[str, str]
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    def to_json(self) -> str:
-        """The explanation as JSON text."""
-        return json_text(to_builtins(self))
-
-    __repr__, _repr_html_ = report_line, report_card
+    to_json, __repr__, _repr_html_ = report_json, report_line, report_card
 
 
 class _RunOutcome(Struct, frozen=True):
@@ -201,15 +196,12 @@ def explain_model(model: ModelLike, name: str, options: ExplainOptions) -> Expla
         layers = _downstream_layers(_ops_named(run.model.graph, options.at)) if options.at else None
         rules = [_explain_rule(r, p, run, layers, types, options) for r, p in subject.rules]
         made = [c for c in run.changes if not options.at or _concerns(c, options.at)]
-        passes = [
-            PassExplanation(
-                p.name,
-                pass_doc(p).partition("\n")[0],
-                [c for c in made if _is_by(c, p)],
-                _declines(p, name, run, options.at),
-            )
-            for p in subject.passes
-        ]
+        passes = list[PassExplanation]()
+        for p in subject.passes:
+            own = rule_names(p)  # changes are in the name of the pass or of one of its rules
+            by_pass = [c for c in made if c.pass_name == p.name and (not own or c.by in {p.name, *own})]
+            declines = _declines(p, name, run, options.at)
+            passes.append(PassExplanation(p.name, pass_doc(p).partition("\n")[0], by_pass, declines))
     subjects = {p.name for p in (*subject.passes, *(p for _, p in subject.rules))}
     names = subjects | {r.name for r, _ in subject.rules}
     notes = [str(u) for u in unfit if u.pass_name in subjects]
@@ -277,12 +269,6 @@ def _lost_roots(r: Rule, types: Counter[str], run: _RunOutcome) -> str:
     if last is None or not count:
         return ""
     return f"; the file had {count}, and the last was removed by {last.by} {last.where} (#{last.ordinal})"
-
-
-def _is_by(change: Change, p: Pass) -> bool:
-    """Whether a pass made a change, in its own name or in the name of one of its rules."""
-    rules = rule_names(p)
-    return change.pass_name == p.name and (not rules or change.by in {p.name, *rules})
 
 
 def _concerns(change: Change, name: str) -> bool:

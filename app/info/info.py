@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import onnx
-from msgspec import Struct, structs, to_builtins
+from msgspec import Struct, structs
 
 from ...core.analyses.liveness import Liveness
 from ...core.errors import ModelError
@@ -29,14 +29,13 @@ from ...core.ort.sessions import SessionConfig
 from ...core.run.report import Stats
 from ...core.run.target import Misfit, Target, TargetFit
 from ...core.support.gc_pause import gc_paused
-from ...core.support.printable_text import json_text
 from ...core.support.python_files import plugin_errors
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.transform.specialize import Specialize
 from ..measure.execution_provider import session_configs
 from ..options import InfoOptions, SessionOptions, require
 from ..registry.environment import versions
-from ..report.notebook import report_card, report_line
+from ..report.notebook import report_card, report_json, report_line
 from ..report.progress import phase_callback, with_keywords
 from .provider_assignment import ProviderAssignment, assignment
 
@@ -187,11 +186,7 @@ class InfoReport:
             most |= Counter(m.ops)
         return dict(sorted(most.items(), key=lambda item: (-item[1], item[0])))
 
-    def to_json(self) -> str:
-        """The report as JSON text."""
-        return json_text(to_builtins(self))
-
-    __repr__, _repr_html_ = report_line, report_card
+    to_json, __repr__, _repr_html_ = report_json, report_line, report_card
 
 
 def read_models(models: ModelLike | Sequence[ModelLike], options: InfoOptions) -> InfoReport:

@@ -157,6 +157,7 @@ def _parse_kernel(event: Mapping[str, Any], begin: float, inside: float) -> Kern
     args: Any = event.get("args")
     known = cast("Mapping[str, Any]", args if isinstance(args, dict) else {})
     index = str(known.get("node_index", ""))
+    sizes = (str(known.get(name)) for name in ("output_size", "mem_in_use_delta", "mem_bytes_in_use"))
     return KernelExecution(
         event["name"].removesuffix(KERNEL_SUFFIX),
         str(known.get("op_name", "")),
@@ -165,10 +166,5 @@ def _parse_kernel(event: Mapping[str, Any], begin: float, inside: float) -> Kern
         (event["ts"] - begin) * MICRO,
         event["dur"] * MICRO,
         max(event["dur"] - inside, 0) * MICRO,
-        *(_parse_bytes(known.get(name)) for name in ("output_size", "mem_in_use_delta", "mem_bytes_in_use")),
+        *(int(size) if size.isdecimal() else 0 for size in sizes),  # if more was freed than allocated, it is negative
     )
-
-
-def _parse_bytes(text: Any) -> int:
-    """A number of bytes; 0 if it is missing, or if more was freed than allocated."""
-    return int(text) if str(text).isdecimal() else 0

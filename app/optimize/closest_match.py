@@ -22,7 +22,6 @@ from ..report.descriptions import (
     describe_origin,
     describe_producer,
     format_attribute_value,
-    join_alternatives,
     ordinal,
 )
 
@@ -97,7 +96,7 @@ class NearMatch(Struct, frozen=True):
     def wrong_operator(self, p: OpPattern, op: Op) -> NearMatch | None:
         """Add that the op has another type or domain than the pattern."""
         if op.type not in p.types:
-            why = f"{op.label} is not {join_alternatives(p.types)}"
+            why = f"{op.label} is not {' or '.join(p.types)}"
             return self.with_failure(MismatchKind.OPERATOR, op, why, pattern_size(p))
         wanted = f'g.domain("{op.domain}").{op.type}' if op.domain else f"g.{op.type}"
         domains = f"of domain {op.domain or 'ai.onnx'}; the pattern requires {p.domain or 'ai.onnx'}"
@@ -109,7 +108,7 @@ class NearMatch(Struct, frozen=True):
         self, p: OpPattern, op: Op, index: int, want: OpPattern, value: Value | None
     ) -> NearMatch | None:
         """Add that an input comes from another op or output, or that no input comes from a matching one."""
-        wanted, producer = join_alternatives(want.types), self.graph.producer(value)
+        wanted, producer = " or ".join(want.types), self.graph.producer(value)
         before = takewhile(lambda i: i is not want, p.inputs)
         is_after_others = any(isinstance(i, VariadicVar) for i in before) and want in p.inputs
         is_anywhere = len(op.inputs) > 1 and (is_after_others or len(p.input_orders(op)) > 1)
@@ -197,7 +196,7 @@ class NearMatch(Struct, frozen=True):
 
     def missing_root(self, op: Op, want: OpPattern) -> NearMatch | None:
         """Add that no op matches a further root of the pattern."""
-        why = f"no other op that reads a value of the match is {join_alternatives(want.types)} as in the pattern"
+        why = f"no other op that reads a value of the match is {' or '.join(want.types)} as in the pattern"
         return self.with_failure(MismatchKind.OPERATOR, op, why, pattern_size(want))
 
     def swapped_inputs(self, op: Op) -> NearMatch | None:

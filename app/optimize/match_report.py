@@ -19,21 +19,11 @@ from ...core.rewriting.driver import is_live, try_build
 from ...core.rewriting.pattern import ROOTS, OpPattern, PartialMatch, match_op
 from ...core.rewriting.rules import Match, Rule, bound_values
 from ...core.run.pipeline_run import NO_PROGRESS_TIMEOUT
-from ..report.descriptions import describe_binding, join_alternatives
+from ..report.descriptions import describe_binding
 from .closest_match import MismatchKind, PatternMismatch, closest_match, pattern_size
 
 MAX_REASONS = 4  # of one kind, at one op
-
-
-POST_MATCH_KINDS = frozenset(
-    {
-        MismatchKind.SHARED,
-        MismatchKind.DECLINED,
-        MismatchKind.RAISED,
-        MismatchKind.FORBIDDEN,
-        MismatchKind.DEAD,
-    }
-)
+POST_MATCH_KINDS = frozenset(map(MismatchKind, ("shared", "declined", "raised", "forbidden", "dead")))
 """Failures of a rule whose pattern matches."""
 
 
@@ -138,7 +128,7 @@ def _external_uses(graph: Graph, whole: PartialMatch) -> Iterator[PatternMismatc
                 said.append(f"{v.name} is referred to by name, by a quantization annotation")
             if any(v is x for x in given):
                 names = [name for name, b in bound.items() if b is v] or ["an input"]
-                said.append(f"{v.name} is inside the match, and {join_alternatives(names)} too")
+                said.append(f"{v.name} is inside the match, and {' or '.join(names)} too")
             yield from (PatternMismatch(MismatchKind.SHARED, op.label, why) for why in said[:MAX_REASONS])
 
 
@@ -207,7 +197,7 @@ def _no_roots_reason(r: Rule, graph: Graph, is_selected: RootFilter | None) -> s
     missing = [_missing_operator(pattern, graph) for pattern in r.patterns]
     if all(missing):
         return missing[0]
-    return f"no op {'there ' if is_selected is not None else ''}is {join_alternatives(r.root_types)}"
+    return f"no op {'there ' if is_selected is not None else ''}is {' or '.join(r.root_types)}"
 
 
 def _missing_operator(pattern: OpPattern, graph: Graph) -> str:
@@ -218,5 +208,5 @@ def _missing_operator(pattern: OpPattern, graph: Graph) -> str:
             continue
         since = min(op_schemas.since_versions(p.domain)[t] for t in p.types)
         later = f"; it was added in opset {since}" if since > version else ""
-        return f"{join_alternatives(p.types)} does not exist at opset {version}{later}"
+        return f"{' or '.join(p.types)} does not exist at opset {version}{later}"
     return ""

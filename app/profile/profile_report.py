@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from ...core.ort.engines import ONNXRUNTIME, SINGLE
-from ...core.support.printable_text import json_text
-from ..report.notebook import report_card, report_line
+from ..report.notebook import report_card, report_json, report_line
 
 
 class NodeTime(Struct, frozen=True):
@@ -139,8 +138,4 @@ class ProfileReport:
         ops = sorted(slowest, key=lambda op: (-slowest[op], op))
         return [(op, [types.get(op) for types in sides]) for op in ops]
 
-    def to_json(self) -> str:
-        """The profiles as JSON text."""
-        return json_text(to_builtins(self, enc_hook=str))
-
-    __repr__, _repr_html_ = report_line, report_card
+    to_json, __repr__, _repr_html_ = report_json, report_line, report_card

@@ -23,11 +23,6 @@ def ordinal(index: int) -> str:
     return ("first", "second", "third")[index] if index < 3 else f"{index + 1}th"
 
 
-def join_alternatives(names: Sequence[str]) -> str:
-    """Join names by `or`."""
-    return " or ".join(names)
-
-
 def join_truncated(texts: Sequence[str]) -> str:
     """Join at most MAX_LISTED texts."""
     return ", ".join([*texts[:MAX_LISTED], *(["..."] if len(texts) > MAX_LISTED else [])])

@@ -1,13 +1,15 @@
-"""Findings of commands, for annotations and code scanners."""
+"""Findings of commands, and their annotations as workflow commands of GitHub Actions."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 
 from msgspec import Struct
+
+from ...core.support.printable_text import printable_lines
 
 
 class Level(StrEnum):
@@ -39,3 +41,21 @@ def relative_path(file: str) -> str:
     """The path relative to the current folder; absolute for a file outside it."""
     path, here = Path(os.path.normpath(Path(file).absolute())), Path.cwd()
     return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
+
+
+COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}
+
+
+def workflow_commands(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield a workflow command for each finding, most severe first; GitHub shows ten of each level per step."""
+    for level, command in COMMANDS.items():
+        for f in (f for f in findings if f.level == level):
+            properties = {"file": relative_path(f.file)} if f.file else {}
+            properties |= ({"line": str(f.line)} if f.line else {}) | {"title": f.title}
+            texts = (f"{k}={_escaped(v).replace(':', '%3A').replace(',', '%2C')}" for k, v in properties.items())
+            yield f"::{command} {','.join(texts)}::{_escaped(f.message)}"
+
+
+def _escaped(text: str) -> str:
+    """Escape the characters that end a message, like GitHub's toolkit."""
+    return printable_lines(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

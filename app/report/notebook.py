@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
-from ...core.support.printable_text import printable
+from ...core.support.printable_text import json_text, printable
 from .document import CARD, Document, Lines, Preformatted, Table, cell_lines
 from .number_text import plural
-from .page import render_template
+from .page import page_html, render_template
 from .picture_text import cut_end, limit_lines
 from .progress import in_python
 
@@ -23,6 +23,16 @@ MAX_CELL, MAX_CODE, MAX_LINE = 60, 160, 240  # characters
 def report_card(self: object) -> str:
     """The card of a report, for use as the method `_repr_html_`."""
     return card_html(_document_of(self))
+
+
+def report_json(self: object) -> str:
+    """The report as JSON text: all of its fields."""
+    return json_text(to_builtins(self, enc_hook=str))
+
+
+def report_page(report: object) -> str:
+    """The page of a report, as HTML."""
+    return page_html(_document_of(report))
 
 
 def report_line(self: object) -> str:

@@ -53,22 +53,17 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FunctionLoader(lambda name: _read_resource(f"templates/{name}")),
         autoescape=True,
-        finalize=_printable_text,
+        finalize=lambda value: value if isinstance(value, Markup) or not isinstance(value, str) else printable(value),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(size=decimal, thousands="{:,}".format, asset=_asset)
+
+    def asset(name: str) -> Markup:
+        return Markup(_read_resource(f"assets/{name}"))  # noqa: S704 - a style or script of this package
+
+    environment.filters.update(size=decimal, thousands="{:,}".format, asset=asset)
     return environment
-
-
-def _asset(name: str) -> Markup:
-    """A style or a script."""
-    return Markup(_read_resource(f"assets/{name}"))  # noqa: S704 - a file of this package
-
-
-def _printable_text(value: Any) -> Any:
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _read_resource(place: str) -> str:

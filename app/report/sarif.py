@@ -78,6 +78,7 @@ def _descriptor(name: str, known: tuple[str, str], about: str) -> dict[str, Any]
 def _result(f: Finding, index: int) -> dict[str, Any]:
     key = "\n".join((f.rule, f.title, relative_path(f.file), *f.places[:1]))
     digest = blake2b(key.encode(errors="surrogateescape"), digest_size=16).hexdigest()
+    text = PLACEHOLDER.sub(r"{{\1}}", printable_lines(f"{f.title}: {f.message}"))
     location: dict[str, Any] = {}
     if f.file:  # GitHub's code scanning requires a line, even for a binary file
         location["physicalLocation"] = {"artifactLocation": _artifact(f.file), "region": {"startLine": f.line or 1}}
@@ -89,15 +90,10 @@ def _result(f: Finding, index: int) -> dict[str, Any]:
         "ruleId": printable(f.rule),
         "ruleIndex": index,
         "level": str(f.level),
-        "message": {"text": _message(f"{f.title}: {f.message}")},
+        "message": {"text": text.replace("](", "] (")},  # not interpreted as a link such as [text](URL)
         "locations": [location] if location else [],
         "partialFingerprints": {"passwright/v1": digest},
     }
-
-
-def _message(text: str) -> str:
-    """A message whose text is not interpreted as placeholders such as `{0}` or links such as `[text](URL)`."""
-    return PLACEHOLDER.sub(r"{{\1}}", printable_lines(text)).replace("](", "] (")
 
 
 def _artifact(file: str) -> dict[str, str]:

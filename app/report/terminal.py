@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from textwrap import wrap
@@ -120,20 +120,17 @@ class Terminal:
         if quiet:
             return
         media = VERBOSE if verbose else BRIEF
-        tables = self._rendered([b for b in document.shown(media) if isinstance(b, Table)])
+        tables: Iterator[Iterator[RichTable | str]] = iter(())
+        if found := [b for b in document.shown(media) if isinstance(b, Table)]:
+            from .rich_tables import rich_tables  # noqa: PLC0415 - imports tables of rich
+
+            tables = rich_tables(found, self.out)
         if document.summary:
             self.wrapped(f"{document.subject}: {document.summary}")
         self._show_blocks(shown_blocks(document.evidence, media), tables)
         if document.verdict:
             self.wrapped(document.verdict, style=STYLES.get(document.tone, ""))
         self._show_blocks(shown_blocks([document.details, *document.blocks], media), tables)
-
-    def _rendered(self, tables: Sequence[Table]) -> Iterator[Iterator[RichTable | str]]:
-        if not tables:
-            return iter(())
-        from .rich_tables import rich_tables  # noqa: PLC0415 - imports tables of rich
-
-        return rich_tables(tables, self.out)
 
     def _show_blocks(self, blocks: Iterable[Block], tables: Iterator[Iterator[RichTable | str]]) -> None:
         """Print blocks; each table takes the next item of `tables`."""

@@ -24,9 +24,8 @@ from ...core.verify.input_specs import input_specs
 from ...core.verify.sample_rows import batch_symbol
 from ..options import with_process_options
 from ..report.document import Document, Lines, Section, TableRow, table
-from ..report.notebook import report_card, report_line
+from ..report.notebook import report_card, report_line, report_page
 from ..report.number_text import change, ratio, ratio_with_bounds
-from ..report.page import page_html
 from ..report.progress import with_keywords
 from .decisions import BROWSERS, ENGINE, PIPELINE, installed_providers, pipeline_choices
 from .report import TuneReport
@@ -116,7 +115,7 @@ def advise_on(model: ModelLike, options: AdviseOptions) -> AdviceReport:
     advice += _not_tried(source, has_data=has_data)
     whole = f"passes tune {arguments} --budget {options.budget}{data}"
     report = AdviceReport(source.label, advice, tuned, whole, monotonic() - began, tuned.notes)
-    publish_report(paths, report.to_json, lambda: page_html(describe(report)))
+    publish_report(paths, report.to_json, lambda: report_page(report))
     return report
 
 

@@ -42,8 +42,7 @@ from ..quantize.samples import Criteria, read_samples
 from ..quantize.search import Limits
 from ..registry.environment import machine_summary, versions
 from ..registry.python_data import read_given
-from ..report.notebook import report_card
-from ..report.page import page_html
+from ..report.notebook import report_card, report_page
 from ..report.progress import phase_callback, with_keywords
 from .decisions import (
     engine_choices,
@@ -58,7 +57,7 @@ from .decisions import (
     rule_choices,
     session_choices,
 )
-from .document import describe, summary_lines
+from .document import summary_lines
 from .loss_limit import LossLimit
 from .objective import LOUD
 from .outcome import Checks, first_right
@@ -366,7 +365,7 @@ def _publish(result: TuneResult, paths: OutputPaths) -> None:
         if paths.script is not None:
             publication.add_text(paths.script, partial(_script, result, paths, paths.script))
         publication.add_text(paths.report, report.to_json)
-        publication.add_text(paths.page, lambda: page_html(describe(report)))
+        publication.add_text(paths.page, partial(report_page, report))
         publication.publish()
 
 

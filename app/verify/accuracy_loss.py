@@ -128,7 +128,8 @@ def measure_loss(
     if options.labelled is not None:
         labelled = LabelledPart(LabelledSet.read(Path(options.labelled)), input_specs(model), options.metric)
     with timer.phase(COMPARING):
-        budget_of_time = TimeBudget(_seconds(options))
+        left = TIME_SHARE * max(0.0, wanted_end() - monotonic())
+        budget_of_time = TimeBudget(min(COMPARISON_SECONDS[options.effort], left))
         configs = (AS_USERS_RUN, AS_USERS_RUN) if config is None else (UNOPTIMIZED, config)
         runs = _PairedRuns(original, other, agreement, budget_of_time, timer, configs)
         if labelled is not None:
@@ -160,10 +161,6 @@ def measure_loss(
     notes = (*spec.notes, *runs.notes, *changes, *constant, *[UNSEEN_OVERFLOW] * has_half)
     loss = AccuracyLoss(str(budget), name, reference, score, is_within, samples, agreement.outputs, notes)
     return loss, runs.precision
-
-
-def _seconds(options: VerifyOptions) -> float:
-    return min(COMPARISON_SECONDS[options.effort], TIME_SHARE * max(0.0, wanted_end() - monotonic()))
 
 
 @dataclass(slots=True)

@@ -43,7 +43,8 @@ class Interfaces(Struct, frozen=True):
         known = {v.name: v.tensor for v in original.graph.initializers if v.tensor is not None}
         known |= {v.name: tensor for v, tensor in original.graph.input_defaults.items()}
         required = [n for n, i in actual.items() if i.default is None]
-        without_default = [n for n in required if n in known and _has_type(known[n], actual[n])]
+        tensors = {n: i.dtype for n, i in actual.items() if i.type_kind == TENSOR}
+        without_default = [n for n in required if n in known and known[n].dtype == tensors.get(n)]
         new = [n for n in required if n not in expected and n not in without_default]
         missing = [n for n in expected if n not in actual]
         defaults = {n: known[n] for n in (*without_default, *missing) if n in known}
@@ -118,7 +119,3 @@ def comparable_original(source: ModelSource, other: Model) -> tuple[ModelSource,
 
 def _type(spec: InputSpec) -> str:
     return f"a {spec.type_kind} of {element_type(spec.dtype)}"
-
-
-def _has_type(tensor: Tensor, spec: InputSpec) -> bool:
-    return spec.type_kind == TENSOR and tensor.dtype == spec.dtype

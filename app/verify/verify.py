@@ -30,6 +30,7 @@ from ..measure.execution_provider import compared_config, engine_versions
 from ..measure.tuned_settings import read_tuned_settings
 from ..options import require, with_process_options
 from ..registry.python_data import data_files, read_given
+from ..report.notebook import report_page
 from ..report.progress import phase_callback, with_keywords_after_one_or_two
 from .interfaces import Interfaces, comparable_original
 from .report import VerificationReport
@@ -64,7 +65,9 @@ def verify_models(original: ModelLike, other: ModelLike | None, options: VerifyO
     timer = PhaseTimer(phase_callback(options.progress))
     if options.budget is None:
         start_oracle_worker()
-    config = _compared_config(options)
+    config = None if options.engine is None else compared_config(options.engine)
+    if options.settings is not None:
+        config = read_tuned_settings(Path(options.settings)).session.config()
     if other is None and config is None:
         raise UsageError("give a second model, or an engine, such as --engine openvino")
     first = model_source(original, inline=False)
@@ -112,7 +115,7 @@ def verify_models(original: ModelLike, other: ModelLike | None, options: VerifyO
         "" if config is None else _wrong_ops(rewritten, verdict), timer.seconds,
         engine_versions([] if config is None else [config]), options=options.chosen,
     )  # fmt: skip
-    publish_report(paths, report.to_json, partial(_page_text, report))
+    publish_report(paths, report.to_json, partial(report_page, report))
     return report
 
 
@@ -147,13 +150,6 @@ def _proofs(
         return proofs_of(models, timer.verification_seconds, exact=options.exact)
 
 
-def _compared_config(options: VerifyOptions) -> SessionConfig | None:
-    """The session to compare, if an engine or settings are given."""
-    if options.settings is not None:
-        return read_tuned_settings(Path(options.settings)).session.config()
-    return None if options.engine is None else compared_config(options.engine)
-
-
 def _precision_in(config: SessionConfig, model: ModelSource) -> str:
     """The precision in an engine and, if it consists of several, what runs where."""
     if config.engine != SPLIT:
@@ -174,13 +170,6 @@ def _narrow_types(model: Model) -> set[int]:
     """The types of constants with 16 bits or fewer, other than bools."""
     found = {v.known_dtype for graph in model.graph.with_subgraphs() for v in graph.initializers}
     return {t for t in found - {onnx.TensorProto.BOOL, onnx.TensorProto.STRING, 0} if element_bits(t) <= NARROW_BITS}
-
-
-def _page_text(report: VerificationReport) -> str:
-    from ..report.page import page_html  # noqa: PLC0415 - seldom needed
-    from .document import describe  # noqa: PLC0415 - as above
-
-    return page_html(describe(report))
 
 
 verify = with_keywords_after_one_or_two(VerifyOptions, "verify")(verify_models)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from passwright.app.report.op_pictures import pattern_picture, region_picture
+from passwright.app.report.op_pictures import region_picture
 from passwright.app.report.picture import Picture, svg
 from passwright.core import ChangeLog, Graph, Op, Pass, Rule, RulePass, from_onnx
 from passwright.core.rewriting.change_log import NO_LIMIT, BisectLimit
+from pattern_pictures import pattern_picture
 from record import Example
 
 

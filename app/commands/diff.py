@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from ..cli.arguments import path_of
 from ..cli.exit_codes import USAGE, WRONG
 from ..cli.outputs import Outputs
+from ..cli.parameters import path_of
 from ..cli.report_output import report_on
 from ..diff.diff_options import DiffOptions
 from ..options import FormatOptions, option, require

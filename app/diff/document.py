@@ -6,16 +6,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ...core.ir.op_schemas import qualified_op_type
 from ..report.document import CARD, PAGE, TERMINAL, Document, Preformatted, Section
 from ..report.finding import Finding, Level
 from ..report.number_text import plural
-from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, ModelDifference, Node, SubgraphChange
-
-if TYPE_CHECKING:
-    from .report import DiffReport
+from .diff_result import (
+    ChangedOp,
+    ConstantDifference,
+    Delta,
+    DiffReport,
+    GraphDifference,
+    ModelDifference,
+    Node,
+    SubgraphChange,
+)
 
 MAX_CARD_LINES, MAX_PAGE_LINES = 4, 40  # per region
 MIN_GROUP_SIZE = 3  # changes with one headline

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from math import isfinite
+from typing import Any, cast
 
 import onnx
 
@@ -14,35 +16,42 @@ from ...core.io.model import Model
 from ...core.io.model_source import ModelLike, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_report
+from ...core.ir import op_schemas
 from ...core.ir.graph import Graph, subgraphs_by_attribute
-from ...core.ir.op import Op, attribute_value
+from ...core.ir.op import Op, attribute_value, without_trailing_omitted
 from ...core.ir.op_schemas import qualified_op_type
+from ...core.ir.tensor import Tensor
 from ...core.ir.values import Value
 from ...core.run.phase_timer import PhaseTimer
+from ...core.serialization.node_attributes import bare_node
 from ...core.serialization.proto_queries import opset_versions
+from ...core.serialization.provenance import read_provenance
 from ...core.support.gc_pause import gc_paused
 from ..registry.environment import versions
+from ..report.notebook import report_page
 from ..report.progress import phase_callback, with_keywords_after_two
-from .constants import Constants, constant_difference, constants_equal
+from .constants import Constants, constant_difference, constant_type, constants_equal, held_constant
 from .diff_options import DiffOptions
 from .diff_result import (
     ChangedOp,
     ConstantDifference,
     Counts,
     Delta,
+    DiffReport,
     GraphDifference,
     ModelDifference,
+    Node,
     Plain,
     SubgraphChange,
 )
 from .matching import Correspondence, InterfacePairing, Matching, in_order, match_ops, pair_by_name, unpaired
-from .node_data import DEFAULT_SUFFIX, attribute_changes, node_data, op_count, plain_value, rule_of
-from .numbering import Numbering
-from .report import DiffReport
+from .numbering import Numbering, output_mask, significant_attributes
 from .unmatched_subgraphs import UnmatchedSubgraph, UnmatchedSubgraphs
 
 OuterPartner = Callable[[int, Value], Value | None]
 """Maps a value captured by a graph of the first (0) or second (1) model to the corresponding one of the other model."""
+MAX_SHOWN_ELEMENTS = 16  # of a tensor
+DEFAULT_SUFFIX = " (default)"
 
 
 def diff_graphs(a: Graph, b: Graph, numbering: Numbering, outer_partner: OuterPartner | None = None) -> GraphDifference:
@@ -155,7 +164,7 @@ class _GraphDiffBuilder:
             [node_data(op) for op in added],
             [self._boundary_delta(*pair) for pair in subgraph.inputs],
             [self._boundary_delta(*pair) for pair in subgraph.outputs],
-            sorted({rule for op in added if (rule := rule_of(op)) is not None}),
+            sorted({rule for op in added if (rule := read_provenance(bare_node(op))[0] or op.by)}),
         )
 
     def _boundary_delta(self, v: Value | None, w: Value | None) -> Delta:
@@ -187,6 +196,61 @@ class _GraphDiffBuilder:
     def _add_value_names(self, v: Value, w: Value) -> None:
         if v.name and w.name:
             _add_delta(self.result.names, "value", v.name, w.name)
+
+
+def op_count(op: Op) -> int:
+    """The number of ops in an op and its bodies."""
+    inner = (o for sub in op.subgraphs for g in sub.with_subgraphs() for o in g.ops())
+    return 1 + sum(held_constant(o) is None for o in inner)
+
+
+def node_data(op: Op) -> Node:
+    """An op as data."""
+    inputs = ["" if v is None else v.name for v in without_trailing_omitted(op.inputs)]
+    outputs = without_trailing_omitted(v.name for v in op.outputs)
+    attributes = {name: plain_value(op.attrs[name]) for name in sorted(op.attrs)}
+    return Node(op.type, op.domain, op.name, inputs, outputs, attributes, op_count(op))
+
+
+def attribute_changes(a: Op, b: Op) -> list[Delta]:
+    """The attributes that differ, and the outputs if different ones are present."""
+    ours, theirs = significant_attributes(a, b.version), significant_attributes(b, a.version)
+    names = [name for name in sorted(ours.keys() | theirs.keys()) if ours.get(name) != theirs.get(name)]
+    changes = [Delta(name, _attribute_data(a, name), _attribute_data(b, name)) for name in names]
+    before, after = subgraphs_by_attribute(a).keys(), subgraphs_by_attribute(b).keys()
+    changes += [Delta(name, "a graph", None) for name in sorted(before - after)]
+    changes += [Delta(name, None, "a graph") for name in sorted(after - before)]
+    if output_mask(a) != output_mask(b):
+        changes.append(Delta("outputs", *([v.name for v in op.outputs] for op in (a, b))))
+    return changes
+
+
+def _attribute_data(op: Op, name: str) -> Plain:
+    """An attribute as data; if it is absent, its default, marked as such."""
+    if name in op.attrs:
+        return plain_value(op.attrs[name])
+    default = op_schemas.attribute_default(op.type, op.domain, op.version, name)
+    return None if default is None else f"{plain_value(default)}{DEFAULT_SUFFIX}"
+
+
+def plain_value(value: Any) -> Plain:
+    """An attribute's value for JSON."""
+    if isinstance(value, list):
+        return [plain_value(v) for v in cast("list[Any]", value)]
+    if isinstance(value, float):
+        return float(f"{value:.7g}") if isfinite(value) else str(value)  # the shortest text of a 32-bit float
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Tensor):
+        few = value.size <= MAX_SHOWN_ELEMENTS
+        return constant_type(value) + (f" {{{', '.join(map(str, value.array.ravel().tolist()))}}}" if few else "")
+    if isinstance(value, Graph):
+        return "a graph"
+    if isinstance(value, onnx.AttributeProto):
+        return f"@{value.ref_attr_name}"
+    return " ".join(str(value).split())
 
 
 def _delta(what: str, v: Value | None, w: Value | None) -> Delta:
@@ -278,15 +342,8 @@ def compare_graphs(original: ModelLike, other: ModelLike, options: DiffOptions) 
             found = DiffReport(
                 first.label, second.label, diff_models(a, b), options.include_names, versions(), options=options.chosen
             )
-    publish_report(paths, found.to_json, lambda: _page_text(found))
+    publish_report(paths, found.to_json, lambda: report_page(found))
     return found
-
-
-def _page_text(report: DiffReport) -> str:
-    from ..report.page import page_html  # noqa: PLC0415 - seldom needed
-    from .document import describe  # noqa: PLC0415 - as above
-
-    return page_html(describe(report))
 
 
 diff = with_keywords_after_two(DiffOptions, "diff")(compare_graphs)

@@ -219,6 +219,16 @@ plugin_option = partial(
 )
 
 
+target_option = partial(
+    selection_option, None, metavar="NAME", completes=(TARGETS,), reads=True, objects=_is_target,
+    takes="the name of a target, or a Target",
+)  # fmt: skip
+effort_option = partial(
+    verification_option, help="How thoroughly to verify: quick, default or thorough.", metavar="CHOICE",
+    completes=(EFFORTS,),
+)  # fmt: skip
+
+
 def options_of(options: type) -> dict[str, tuple[Any, Option]]:
     """The default and the option of each field of a class."""
     return {name: found for name, found in arguments_of(options).items() if found[1].help}
@@ -513,10 +523,6 @@ class DimOptions(ShapeOptions):
     )
 
 
-def _is_kernel(value: object) -> bool:
-    return callable(value) or hasattr(value, "node")
-
-
 def _is_installed_name(kernels: object) -> bool:
     """Whether kernels are the name of a pass, pipeline or entry point of an installed package."""
     return isinstance(kernels, str | Path) and not {".", "/", os.sep} & set(str(kernels))
@@ -544,7 +550,7 @@ class CustomOperatorOptions:
         repeated=True,
         reads=True,
         runs_code=True,
-        objects=_is_kernel,
+        objects=lambda value: callable(value) or hasattr(value, "node"),
         takes="Python files, kernels or functions of onnxscript, in a list",
     )
 
@@ -843,15 +849,9 @@ class PipelineOptions:
 class TargetOptions:
     """The engine to optimize for."""
 
-    target: str | Target | None = selection_option(
-        None,
-        "Optimize for this engine, and fail if it does not support the result: ort, webgpu, openvino, FILE.toml, or a "
-        "target of a plugin.",
-        "NAME",
-        completes=(TARGETS,),
-        reads=True,
-        objects=_is_target,
-        takes="the name of a target, or a Target",
+    target: str | Target | None = target_option(
+        help="Optimize for this engine, and fail if it does not support the result: ort, webgpu, openvino, FILE.toml, "
+        "or a target of a plugin."
     )
 
 
@@ -859,16 +859,10 @@ class TargetOptions:
 class InfoOptions(ProviderOptions, DimOptions, ReportOptions):
     """Sizes of dims, and the target of a check, with plugins."""
 
-    target: str | Target | None = selection_option(
-        None,
-        "List the ops that this engine does not support: ort, webgpu, openvino, FILE.toml, or a target of a plugin. "
-        "For .ort files: FILE.config of a reduced build of onnxruntime.",
-        "NAME",
-        completes=(TARGETS,),
-        reads=True,
+    target: str | Target | None = target_option(
+        help="List the ops that this engine does not support: ort, webgpu, openvino, FILE.toml, or a target of a "
+        "plugin. For .ort files: FILE.config of a reduced build of onnxruntime.",
         is_own=True,
-        objects=_is_target,
-        takes="the name of a target, or a Target",
     )
     plugin: Sequence[PluginLike] = plugin_option()
     required_operators: str | Path | None = report_option(
@@ -898,13 +892,7 @@ class NameOptions:
 class EffortOptions:
     """The effort of verification."""
 
-    verify: Effort = verification_option(
-        "default",
-        "How thoroughly to verify: quick, default or thorough.",
-        "CHOICE",
-        parse=parse_effort,
-        completes=(EFFORTS,),
-    )
+    verify: Effort = effort_option("default", parse=parse_effort)
 
 
 @dataclass(frozen=True, kw_only=True)

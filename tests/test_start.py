@@ -22,7 +22,7 @@ FOR_HELP = {"passwright"} | {
         "app", "core", "core.processes", "core.support", "core.errors",
         "core.processes.process_limits", "core.processes.supervisor", "core.support.gc_pause",
         "core.support.printable_text", "core.support.supervision",
-        "app.cli", "app.cli.conversion", "app.cli.entry", "app.cli.exit_codes", "app.cli.help_pages", "app.cli.signals",
+        "app.cli", "app.cli.entry", "app.cli.exit_codes", "app.cli.help_pages", "app.cli.signals",
         "app.cli.standard_streams",
     )
 }  # fmt: skip

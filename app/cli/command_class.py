@@ -75,8 +75,11 @@ class Command(GroupedHelp, TyperCommand):
             raise typer.Exit
         rest = super().parse_args(ctx, args)
         if file is not None and TRUST not in typed:
+            hint = f"add {TRUST} if you trust its folder, or {IGNORE}"
             with one_line_errors():
-                self._require_no_code(ctx, file)
+                for p in self._settings_in_force(ctx):
+                    is_code = may_run_code(p.name, self.options[p.name], ctx.default_map[p.name])
+                    require(not is_code, f"{file.path}: {key_of(p)} may run code that is not installed: {hint}")
         return rest
 
     def invoke(self, ctx: Any) -> Any:
@@ -107,13 +110,6 @@ class Command(GroupedHelp, TyperCommand):
     def _settings_in_force(self, ctx: Any) -> list[Any]:
         """The options whose values come from a file."""
         return [p for p in self.params if _source(ctx, p) == "DEFAULT_MAP"]
-
-    def _require_no_code(self, ctx: Any, file: SettingsFile) -> None:
-        """Raise UsageError if a setting in use may execute code from the folder."""
-        for p in self._settings_in_force(ctx):
-            is_code = may_run_code(p.name, self.options[p.name], ctx.default_map[p.name])
-            hint = f"add {TRUST} if you trust its folder, or {IGNORE}"
-            require(not is_code, f"{file.path}: {key_of(p)} may run code that is not installed: {hint}")
 
     def _show(self, ctx: Any, file: SettingsFile | None) -> None:
         """Print the options in use as TOML, each with its source."""

@@ -16,9 +16,8 @@ from typer.main import get_command as command_of
 from ...core.errors import ModelError
 from ...core.processes.process_limits import let_idle_threads_sleep, limit_memory
 from ...core.support.printable_text import printable_lines
-from .conversion import convert_by
 from .exit_codes import BAD_INPUT, USAGE, one_line_errors, printable_messages
-from .help_pages import HELP, GroupedHelp, page_width, write_rows
+from .help_pages import HELP, GroupedHelp, convert_by, page_width, write_rows
 from .signals import INTERRUPTED, exit_on_bus_error, unwind_on_sigterm
 from .standard_streams import prepare_standard_streams
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import partial
-from typing import IO, Any
+from typing import Any
 
 import typer
 
@@ -70,12 +69,8 @@ def printable_messages() -> Generator[None]:
     except Exception as e:
         if isinstance(message := getattr(e, "message", None), str):
             vars(e)["message"] = printable_line(message)
-            vars(e)["show"] = partial(_show, e)
+            vars(e)["show"] = lambda file=None, e=e: typer.echo(f"error: {_usage_text(e)}", file=file, err=True)
         raise
-
-
-def _show(error: Any, file: IO[str] | None = None) -> None:
-    typer.echo(f"error: {_usage_text(error)}", file=file, err=True)
 
 
 def _words(option: str) -> set[str]:

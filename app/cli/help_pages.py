@@ -5,18 +5,39 @@ from __future__ import annotations
 import os
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import typer
-
-from .conversion import convert_by
 
 MIN_WIDTH, MAX_WIDTH = 20, 100  # columns
 NARROW = 60  # columns; below this width, the help of an option is under its name
 INDENT = 2  # columns, for paragraphs and lists
 ARGUMENTS, OPTIONS, HELP = "Arguments", "Options", "Help"
 Row = tuple[str, str]
+
+
+def convert_by(function: Callable[[Any], Any], p: Any) -> None:
+    """Make a parameter convert each value with a function that raises ValueError for invalid values.
+
+    Typer would import pydantic, which takes longer than a command takes to start.
+    """
+    if "process_value" in vars(p):
+        return
+    has_many, convert = p.multiple or p.nargs == -1, p.process_value
+
+    def process_value(ctx: Any, value: Any) -> Any:
+        if value is None and p.required and not ctx.resilient_parsing:
+            return convert(ctx, value)  # reports missing values
+        try:
+            if has_many:
+                return [function(v) for v in value or ()]
+            found = None if value is None else function(value)
+        except ValueError as e:
+            raise typer.BadParameter(str(e), ctx=ctx, param=p) from e
+        return found if p.callback is None else p.callback(ctx, p, found)
+
+    p.process_value = process_value
 
 
 class GroupedHelp:
@@ -54,15 +75,18 @@ class GroupedHelp:
         found: dict[str, list[Row]] = {group: [] for group in (ARGUMENTS, OPTIONS, *self.groups)}
         for p in self.get_params(ctx):
             if not p.hidden:
-                found.setdefault(_group(p), []).append(help_row(p, ctx))
+                usual = HELP if p.name == "help" else p.rich_help_panel or OPTIONS
+                group = ARGUMENTS if p.param_type_name == "argument" else usual
+                found.setdefault(group, []).append(help_row(p, ctx))
         found[HELP] = found.pop(HELP)  # listed last
         for group, rows in found.items():
             write_rows(formatter, group, rows)
 
     def format_epilog(self: Any, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - of the base class
         """Write the examples and the exit codes."""
-        wrapped = ((_continued(command, formatter.width), text) for command, text in self.examples.items())
-        write_rows(formatter, "Examples", wrapped, share=2)
+        wrapper = textwrap.TextWrapper(formatter.width - 8, break_long_words=False, break_on_hyphens=False)
+        rows = ((" \\\n      ".join(wrapper.wrap(command)), text) for command, text in self.examples.items())
+        write_rows(formatter, "Examples", rows, share=2)
         if self.epilog:
             formatter.write_paragraph()
             formatter.write_text(" ".join(self.epilog.split()))
@@ -84,17 +108,6 @@ def write_rows(formatter: Any, heading: str, rows: Iterable[Row], share: int = 3
     if listed:
         with formatter.section(_styled(heading, bold=True)):
             formatter.write_dl(listed, col_max=formatter.width // share if formatter.width >= NARROW else INDENT)
-
-
-def _continued(command: str, width: int) -> str:
-    """Break a command into lines for a shell, in a list of this width."""
-    return " \\\n      ".join(textwrap.wrap(command, width - 8, break_long_words=False, break_on_hyphens=False))
-
-
-def _group(p: Any) -> str:
-    if p.param_type_name == "argument":
-        return ARGUMENTS
-    return HELP if p.name == "help" else p.rich_help_panel or OPTIONS
 
 
 def _name(p: Any) -> str:

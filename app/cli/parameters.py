@@ -1,4 +1,4 @@
-"""Typer parameters, made from classes of options."""
+"""Typer parameters: arguments that commands share, and options made from classes of options."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ import typer
 from ...core.errors import UsageError
 from ..options import Option, OptionError, flag_of, options_of
 from .completion import complete_lists, complete_names
+
+Model = Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file; it is never modified.")]
+
+
+def path_of(value: str | Path | None) -> Path | None:
+    """The path given by an option, which may be text in Python."""
+    return None if value is None else Path(value)
 
 
 def option_classes(command: Callable[..., int | None]) -> dict[str, type]:

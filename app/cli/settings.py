@@ -165,18 +165,12 @@ def may_run_code(name: str, about: Option, value: Any) -> bool:
         return any(may_run_code(name, about, v) for v in cast("list[Any]", value))
     if (about.runs_code and (name != "ep" or "{" in value)) or ".py" in str(value):
         return True
-    return name in SPECS and _spec_may_run_code(value)
-
-
-def _spec_may_run_code(text: str) -> bool:
-    """Whether a list of passes may name code, such as `onnxscript:rules:RULES`, itself or in a file of pipelines."""
-    files = [Path(m[1]) for m in PIPELINE_FILE.finditer(text)]
-    others = PIPELINE_FILE.sub("", text)
-    if ":" in others:
-        return True
-    if others and PIPELINES_FILE.exists():
-        files.append(PIPELINES_FILE)
-    return any(":" in inner for file in files for inner in _texts_in(file))
+    if name not in SPECS:
+        return False
+    files = [Path(m[1]) for m in PIPELINE_FILE.finditer(value)]
+    others = PIPELINE_FILE.sub("", value)  # in which a colon names code, such as `onnxscript:rules:RULES`
+    files += [PIPELINES_FILE] if others and PIPELINES_FILE.exists() else []
+    return ":" in others or any(":" in inner for file in files for inner in _texts_in(file))
 
 
 def _texts_in(file: Path) -> list[str]:

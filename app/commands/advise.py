@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..cli.arguments import Model
+from ..cli.parameters import Model
 from ..cli.report_output import report_on
 from ..tune.tune_options import AdviseOptions
 

@@ -9,9 +9,9 @@ from typing import Any
 from ...core.processes.watchdog import time_limit
 from ...core.verify.oracle_start import start_oracle_worker
 from ..bisect.bisect_options import EngineBisectOptions, OrtBisectOptions
-from ..cli.arguments import Model
 from ..cli.command_class import Command
 from ..cli.exit_codes import WRONG
+from ..cli.parameters import Model
 from ..cli.report_output import report_on
 from ..optimize.run_options import CutOptions, RewriteOptions, RunOptions
 from ..options import (

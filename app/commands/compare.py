@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..cli.arguments import Model
 from ..cli.exit_codes import UNVERIFIED
+from ..cli.parameters import Model
 from ..cli.report_output import report_on
 from ..compare.compare_options import CompareCommandOptions
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ..cli.arguments import Model
 from ..cli.completion import complete_names
+from ..cli.parameters import Model
 from ..cli.report_output import report_on
 from ..explain.explain_options import ExplainOptions
 from ..options import PASSES, PIPELINES, RULES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from ..cli.arguments import Model
+from ..cli.parameters import Model
 from ..cli.report_output import report_on
 from ..options import option
 from ..profile.profile_options import ProfileOptions

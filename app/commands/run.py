@@ -11,9 +11,9 @@ import typer
 
 from ...core.errors import UsageError
 from ...core.verify.oracle_start import start_oracle_worker
-from ..cli.arguments import path_of
 from ..cli.exit_codes import WRONG
 from ..cli.outputs import Outputs
+from ..cli.parameters import path_of
 from ..cli.standard_streams import STANDARD_OUTPUT
 from ..models.model_files import STREAM, ModelJob, is_pattern, model_jobs, single_job
 from ..optimize.run_options import RunOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from ...core.support.printable_text import printable_lines
-from ..cli.arguments import Model
+from ..cli.parameters import Model
 from ..cli.report_output import full_disk_behind_standard_output
 from ..explain.show_options import ShowOptions
 from ..options import require

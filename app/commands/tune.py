@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..cli.arguments import Model, path_of
 from ..cli.exit_codes import UNVERIFIED
+from ..cli.parameters import Model, path_of
 from ..cli.report_output import report_on
 from ..tune.tune_options import TuneOptions
 

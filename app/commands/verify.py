@@ -9,9 +9,9 @@ import typer
 
 from ...core.processes.watchdog import time_limit
 from ...core.verify.oracle_start import start_oracle_worker
-from ..cli.arguments import path_of
 from ..cli.exit_codes import UNVERIFIED, WRONG
 from ..cli.outputs import Outputs
+from ..cli.parameters import path_of
 from ..cli.report_output import report_on
 from ..options import FormatOptions
 from ..verify.verify_options import VerifyOptions

@@ -11,7 +11,7 @@ import typer
 
 from ...core.errors import ModelError, UsageError
 from ...core.support.printable_text import printable
-from ..cli.arguments import Model
+from ..cli.parameters import Model
 from ..options import option
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, or a port that is taken; 2 usage error, or Netron is not installed."""

@@ -12,7 +12,6 @@ from ...core.ort.sessions import MAX_THREADS
 from ...core.verify.effort import Effort
 from ..options import (
     DUMPS,
-    EFFORTS,
     PASSES,
     CustomOperatorOptions,
     DimOptions,
@@ -25,6 +24,7 @@ from ..options import (
     ReportOptions,
     SeedOptions,
     TargetOptions,
+    effort_option,
     model_option,
     option,
     output_option,
@@ -139,14 +139,8 @@ class RunOptions(
         parse=parse_batch_name,
     )
     debloat: bool = model_option(False, "Replace large repetitive constants with ops that compute them.")
-    verify: bool | Effort = verification_option(
-        True,
-        "How thoroughly to verify: quick, default or thorough.",
-        "CHOICE",
-        kind=str,
-        parse=parse_verification,
-        completes=(EFFORTS,),
-        off=("--no-verify", "Write without verification."),
+    verify: bool | Effort = effort_option(
+        True, kind=str, parse=parse_verification, off=("--no-verify", "Write without verification.")
     )
     strict: bool = verification_option(False, "Write nothing if any change is wrong, instead of skipping it.")
     prove: bool = verification_option(False, "Also prove the changed regions that are small enough.")

@@ -8,7 +8,6 @@ from pathlib import Path
 from ...core.ort.engines import parse_engine
 from ...core.verify.effort import Effort
 from ..options import (
-    EFFORTS,
     BudgetOptions,
     InputOptions,
     KernelPluginOptions,
@@ -20,6 +19,7 @@ from ..options import (
     TunedSessionOptions,
     VerifiedEngineOptions,
     criterion_option,
+    effort_option,
     parse_effort,
     require,
     verification_option,
@@ -45,13 +45,7 @@ class VerifyOptions(
     """The parameters of `verify` except the models, as documented there."""
 
     exact: bool = verification_option(False, "Require bit-identical outputs.", is_own=True)
-    effort: Effort = verification_option(
-        "default",
-        "How thoroughly to verify: quick, default or thorough.",
-        "CHOICE",
-        parse=parse_effort,
-        completes=(EFFORTS,),
-    )
+    effort: Effort = effort_option("default", parse=parse_effort)
     budget: str | None = criterion_option(
         None,
         "Accept a model that differs on purpose, such as a quantized one, with at most this accuracy loss: 1% or "

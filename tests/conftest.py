@@ -202,11 +202,11 @@ def _commands_measure_briefly() -> Iterator[None]:
 def in_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Jobs of many models without worker processes; the names of those for which something was done."""
     from passwright.app.commands.actions import ACTIONS
-    from passwright.app.models import actions, conditions, pool, worker
+    from passwright.app.models import conditions, pool, worker
     from passwright.app.models.exchange import REQUEST, unpacked
 
     done = list[str]()
-    real = actions.perform
+    real = worker.perform
 
     def perform(action: Any, job: Any, request: Any) -> Any:
         done.append(job.model.name)
@@ -217,6 +217,6 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         for number, request in enumerate(json.loads(json.dumps(requests))):
             yield number, json.loads(json.dumps(worker.reply_to(unpacked(request[REQUEST]), ACTIONS)))
 
-    monkeypatch.setattr(actions, "perform", perform)
+    monkeypatch.setattr(worker, "perform", perform)
     monkeypatch.setattr(pool.ProcessPool, "replies", replies)
     return done

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from passwright.app.commands.actions import ACTIONS
-from passwright.app.models import actions
+from passwright.app.models import worker
 from passwright.app.models.exchange import JobReply, job_request
 from passwright.app.models.model_files import ModelJob
 from passwright.app.models.pool import (
@@ -173,7 +173,7 @@ def test_cycles_of_a_job_are_freed_after_it(folder: Path, monkeypatch: pytest.Mo
         cycles.append(weakref.ref(Cycle()))
         return JobReply({})
 
-    monkeypatch.setattr(actions, "perform", perform)
+    monkeypatch.setattr(worker, "perform", perform)
     (folder / "m.onnx").touch()
     gc.disable()
     try:

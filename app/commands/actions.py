@@ -8,9 +8,8 @@ from typing import Any
 from ...core.processes.watchdog import time_limit
 from ...core.processes.worker_process import module_command
 from ..compare.compare_options import CompareCommandOptions
-from ..models.actions import Action
 from ..models.model_files import ModelJob
-from ..models.worker import serve_jobs
+from ..models.worker import Action, serve_jobs
 from ..optimize.run_options import RunOptions
 from ..quantize.quantize_options import QuantizationOptions
 from ..tune.tune_options import TuneOptions

@@ -106,7 +106,12 @@ class _Processes:
             if self._is_ended:
                 raise RequestFailed("the command was ended")
             self._timer.cancel()
-            process = self._idle.pop() if self._idle else self._new(command)
+            if self._idle:
+                process = self._idle.pop()
+            else:
+                self._started += 1
+                log = self._folder.path / f"{self._started}.log"
+                process = WorkerProcess[RequestServer]((sys.executable, *command), inf, log, None)
             self._busy.append(process)
         try:
             yield process
@@ -115,10 +120,6 @@ class _Processes:
                 self._busy = [other for other in self._busy if other is not process]
                 self._idle.append(process)
                 self._timer = _call_later(0.0 if self._is_ended else IDLE_SECONDS, self._end_idle)
-
-    def _new(self, command: Sequence[str]) -> WorkerProcess[RequestServer]:
-        self._started += 1
-        return WorkerProcess((sys.executable, *command), inf, self._folder.path / f"{self._started}.log", None)
 
     def _end_idle(self) -> None:
         with self._lock:

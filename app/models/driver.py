@@ -23,7 +23,6 @@ from ..cli.report_output import full_disk_behind_standard_output
 from ..report.document import Document, failure_document
 from ..report.result_row import CRASHED, FAILED, LATE, UNVERIFIABLE, WOULD_CHANGE, WRONG, ResultRow
 from ..report.terminal import Terminal
-from .actions import Action
 from .display import Display
 from .document import describe
 from .exchange import JobReply, job_request
@@ -33,7 +32,7 @@ from .pool import Message, Pool, PoolLost, ProcessPool, default_processes
 from .remote_files import place_of
 from .results import ResultFiles
 from .rows import DONE_BEFORE, Summary, row_line
-from .worker import VERIFY, make_folder
+from .worker import VERIFY, Action, make_folder
 
 CODES = {WRONG: exit_codes.WRONG, UNVERIFIABLE: exit_codes.UNVERIFIED}
 """The exit codes of outcomes other than success and failure."""

@@ -129,7 +129,8 @@ class _Waiting:
         """Wait for a request that fits into memory, and take it; None if no request is waiting."""
         with self._changed:
             while self._numbers and not self.stopped.is_set():
-                number = next((n for n in self._numbers if self._fits(n)), None)
+                left = self._limit - self._used
+                number = next((n for n in self._numbers if not self._served or self._needs[n] <= left), None)
                 if number is not None:
                     del self._numbers[number]
                     self._served.add(number)
@@ -137,9 +138,6 @@ class _Waiting:
                     return number
                 self._changed.wait()
             return None
-
-    def _fits(self, number: int) -> bool:
-        return not self._served or self._used + self._needs[number] <= self._limit
 
     def release(self, number: int) -> None:
         """Record that a request was served."""

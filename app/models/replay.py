@@ -19,7 +19,7 @@ from msgspec import to_builtins
 
 from ...core.errors import ModelError, PassesError, UsageError
 from ...core.run.report import Report
-from ...core.support.printable_text import json_text, printable
+from ...core.support.printable_text import json_text
 from ...core.support.regular_files import unreadable
 from ...core.support.scratch_folder import ScratchFolder
 from ..cli.settings import all_texts, may_run_code
@@ -39,8 +39,9 @@ from ..optimize.run_options import RunOptions
 from ..options import Progress, options_of
 from ..registry.environment import installed_version
 from ..report.document import Document, Lines
-from ..report.notebook import card_html
+from ..report.notebook import report_card, report_line
 from ..report.number_text import plural
+from .conditions import WITHOUT_INFLUENCE
 
 MAX_BYTES, MAX_RATIO = 1 << 30, 200
 """Maximum bytes of all files in an archive, and as a multiple of its size."""
@@ -90,20 +91,19 @@ class ReplayReport:
         if not self.versions:
             yield "all versions are those of the recorded run"
 
-    def __repr__(self) -> str:
-        """The outcome in a line."""
-        return printable(f"<ReplayReport {self.source}: {next(self.lines())}>")
-
-    def _repr_html_(self) -> str:
-        """The card shown in a notebook."""
-        verdict, *others = self.lines()
-        tone = "good" if self.is_same else "bad"
-        return card_html(Document("passes run --replay", self.source, verdict, tone, blocks=[Lines(others)]))
+    __repr__, _repr_html_ = report_line, report_card
 
     def to_json(self) -> str:
         """The report as JSON text."""
         report = None if self.report is None else msgspec.json.decode(self.report.to_json())
         return json_text({**to_builtins(replace(self, report=None)), "report": report})
+
+
+def describe(report: ReplayReport) -> Document:
+    """The document of a replay."""
+    verdict, *others = report.lines()
+    tone = "good" if report.is_same else "bad"
+    return Document("passes run --replay", report.source, verdict, tone, blocks=[Lines(others)])
 
 
 def replay(
@@ -136,11 +136,12 @@ def replay_with(file: Path, here: RunOptions, *, trust_plugins: bool) -> ReplayR
             )
         options = _options(file, manifest, folder, trust_plugins=trust_plugins)
         model = folder / manifest.model
-        recorded = manifest.failure or f"result {manifest.result}"
+        recorded, defaults = manifest.failure or f"result {manifest.result}", RunOptions()
+        outputs = {n: value for n in PLACES if (value := getattr(here, n)) != getattr(defaults, n)}
         report, failure = None, ""
         try:
             with _importable(folder if trust_plugins else None):
-                result = optimize_model(model, _merged(options, here))
+                result = optimize_model(model, replace(options, **outputs))
         except PassesError as e:
             failure = failure_text(e, model)
             found = failure
@@ -165,16 +166,7 @@ def _importable(folder: Path | None) -> Generator[None]:
         sys.path[:] = before
 
 
-def _merged(options: RunOptions, here: RunOptions) -> RunOptions:
-    """The recorded options, with the output paths chosen here."""
-    places, defaults = {name: getattr(here, name) for name in PLACES}, RunOptions()
-    return replace(options, **{name: value for name, value in places.items() if value != getattr(defaults, name)})
-
-
-PLACES = (
-    "output", "json", "html", "map", "repro", "dump_after", "dump_to", "statistics", "stop_after", "instrumentation",
-    "visualize", "progress",
-)  # fmt: skip
+PLACES = WITHOUT_INFLUENCE - {"in_place", "reproducer"} | {"stop_after"}
 """Options of a replay; all others are recorded."""
 
 

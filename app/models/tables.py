@@ -82,15 +82,14 @@ def _parquet_bytes(path: Path, rows: Iterable[Mapping[str, Any]], columns: Mappi
     pyarrow, parquet = _pyarrow(path)
     types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64()}
     schema = pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
-    named = [{name: _cell(row.get(name), kind) for name, kind in columns.items()} for row in rows]
+
+    def cell(value: Any, kind: type) -> Any:
+        return None if value is None else printable(value) if isinstance(value, str) else kind(value)
+
+    named = [{name: cell(row.get(name), kind) for name, kind in columns.items()} for row in rows]
     sink = pyarrow.BufferOutputStream()
     parquet.write_table(pyarrow.Table.from_pylist(named, schema), sink)
     return sink.getvalue().to_pybytes()
-
-
-def _cell(value: Any, kind: type) -> Any:
-    """A cell of a typed column; strings are made printable."""
-    return None if value is None else printable(value) if isinstance(value, str) else kind(value)
 
 
 def _pyarrow(path: Path) -> tuple[Any, Any]:

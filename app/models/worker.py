@@ -1,4 +1,4 @@
-"""Worker process that runs actions on models, one at a time."""
+"""Worker process that runs actions, commands for many models, on one model at a time."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace as replace_options
 from pathlib import Path
 from signal import SIGTERM
 from threading import Lock
-from time import monotonic, sleep
+from time import monotonic, perf_counter, sleep
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,15 +25,34 @@ from ...core.support.supervision import PROGRESS, TIME, Limit, supervise_by
 from ...core.verify.oracle_start import start_oracle_worker
 from ..cli.exit_codes import BAD_INPUT, expected_failure, is_shortage
 from ..cli.signals import exit_on_bus_error, unwind_on_sigterm
-from . import actions
-from .actions import Action
+from ..optimize.run_options import RunOptions
 from .exchange import REQUEST, JobReply, JobRequest, unpacked
+from .model_files import ModelJob
 from .pool import SHORTAGE, Message
 from .remote_files import is_remote, job_files, place_of
 
 GRACE_PERIOD = 10.0  # seconds to clean up after the end of the parent
 VERIFY = "verify"
 """The argument of a worker whose jobs verify models."""
+
+
+class Action(Struct, frozen=True):
+    """A command by name: its function runs a job with options of its class, and returns a report.
+
+    It `writes` a model, or needs an `other` one. `timed` says whether it measures times, so that models run one at a
+    time; if it is a string, it is the option that enables this.
+    """
+
+    name: str
+    function: Callable[[ModelJob, Any], Any]
+    options: type
+    writes: bool = False
+    other: bool = False
+    timed: bool | str = False
+
+    def is_timed(self, options: Any) -> bool:
+        """Whether it measures times with these options."""
+        return bool(getattr(options, self.timed)) if isinstance(self.timed, str) else self.timed
 
 
 class JobWorker(Struct, frozen=True):
@@ -70,11 +91,31 @@ def _reply(request: JobRequest, action: Action) -> JobReply:
             return JobReply()
         if job.output is not None:
             make_folder(job.output.parent)
-        reply = actions.perform(action, job, request)
+        reply = perform(action, job, request)
         files.publish()
         columns = {name: files.renamed(cell) for name, cell in (reply.columns or {}).items()}
         result = result_digest(job.output) if conditions else ""
         return replace(reply, columns=columns, conditions=conditions, result=result)
+
+
+def perform(action: Action, job: ModelJob, request: JobRequest) -> JobReply:
+    """Run an action on a model. Raises the errors of its function."""
+    from ...core.run.report import Report  # noqa: PLC0415 - the worker for verification is started first
+    from ..optimize.document import left_out_lines, run_columns  # noqa: PLC0415 - as above
+    from ..optimize.statistics import RunStatistics  # noqa: PLC0415 - as above
+
+    start, options, statistics = perf_counter(), unpacked(request.options), RunStatistics()
+    if request.with_declines and isinstance(options, RunOptions):
+        options = replace_options(options, instrumentation=(*options.instrumentation, statistics))
+    report = action.function(job, options)
+    seconds = round(perf_counter() - start, 6)
+    is_run = isinstance(report, Report)
+    return JobReply(
+        (run_columns(report) if is_run else report.columns) | {"seconds": seconds},
+        report if request.with_report else None,
+        (*(f"warning: {t}" for t in left_out_lines(report)), *(f"note: {n}" for n in report.notes)) if is_run else (),
+        tuple(statistics.decline_lines()),
+    )
 
 
 def _enter(request: JobRequest) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.filesize import decimal
 
 from ...core.run.report import ChangePlan, PipelineRace, Report, Savings
+from ...core.support.printable_text import json_text
 from ..registry.guarantees import recorded_guarantee
 from ..report.charts import PairedBarChart
 from ..report.descriptions import join_truncated
@@ -35,7 +36,16 @@ from ..report.document import (
 )  # fmt: skip
 from ..report.finding import Finding, Level
 from ..report.number_text import change, compact, duration, plural, time_against_original
-from ..report.result_row import WRONG
+from ..report.result_row import (
+    NOT_VERIFIED,
+    UNCHANGED,
+    VERIFIED,
+    WOULD_CHANGE,
+    WRONG,
+    ResultRow,
+    latency_columns,
+    verdict_columns,
+)
 from ..report.verdict_text import difference_lines, proof_lines, verdict_line
 
 if TYPE_CHECKING:  # imports the layout of graphs
@@ -279,14 +289,37 @@ def statistics_blocks(report: Report) -> Iterator[Block]:
 
 def rewrite_table(report: Report) -> Table:
     """The rewrites of each rule, or of a pass without rules, most frequent first."""
-    counts = _changes_by_rule(report)
+    counts = sorted(_changes_by_rule(report), key=lambda item: -item[1])
     title = f"{plural(sum(n for _, n in counts), 'rewrite')} by rule"
     return table(title, ("rule", "rewrites"), ((name, f"{n:,}") for name, n in counts), on=CARD)
 
 
 def _changes_by_rule(report: Report) -> list[tuple[str, int]]:
-    rules = [item for p in report.passes for item in (p.rules or {p.name: p.changes}).items() if item[1]]
-    return sorted(rules, key=lambda item: -item[1])
+    return [item for p in report.passes for item in (p.rules or {p.name: p.changes}).items() if item[1]]
+
+
+def _all_changes(report: Report) -> list[tuple[str, int]]:
+    """The changes of transforms, then of rules."""
+    return [(t.name, t.changes) for t in report.transforms if t.changes] + _changes_by_rule(report)
+
+
+def run_columns(report: Report) -> ResultRow:
+    """The columns of a run in tables: outcome, sizes, rewrites, rejected changes, verdict and race."""
+    by_rule = dict[str, int]()
+    for rule, count in _all_changes(report):
+        by_rule[rule] = by_rule.get(rule, 0) + count
+    races = report.speed.races if report.speed is not None else []
+    changed = WOULD_CHANGE if report.written_to is None else VERIFIED if report.verification else NOT_VERIFIED
+    sides = (("before", report.before), ("after", report.after))
+    return {
+        "outcome": changed if report.has_changes else UNCHANGED,
+        **{f"{name}_{when}": getattr(s, name) for name in ("nodes", "bytes", "opset") for when, s in sides},
+        **verdict_columns(report.verification),
+        **latency_columns(race.ratio for race in races if not race.is_lost),
+        "rewrites": sum(by_rule.values()),
+        "rules": json_text(by_rule, indent=None),
+        "rejected": json_text([[q.by or q.pass_name, q.place] for q in report.rejected], indent=None),
+    }
 
 
 def left_out_section(report: Report) -> Section:
@@ -364,8 +397,7 @@ def run_findings(report: Report, *, is_check: bool) -> Iterator[Finding]:
 
 def check_text(report: Report) -> str:
     """Describe the changes in a check: sizes, and the transforms and rules with most changes."""
-    counts = [(e.name, e.changes) for e in report.transforms if e.changes] + _changes_by_rule(report)
-    counts.sort(key=lambda item: -item[1])
+    counts = sorted(_all_changes(report), key=lambda item: -item[1])
     rules = [f"{name} ({count})" for name, count in counts[:MAX_NAMED_RULES]]
     more = len(counts) - MAX_NAMED_RULES
     return f"{size_line(report)}; by {', '.join(rules)}{f' and {more} others' if more > 0 else ''}"

@@ -164,9 +164,9 @@ class _Contents:
             self.archive.writestr(f"{MODEL_FOLDER}/model.onnx", content)
             return f"{MODEL_FOLDER}/model.onnx"
         name = f"{MODEL_FOLDER}/{file_name(model.name)}"
-        self._write(model, name)
+        self.archive.write(model, name)
         for path in data:
-            self._write(path, f"{MODEL_FOLDER}/{path.relative_to(model.resolve().parent).as_posix()}")
+            self.archive.write(path, f"{MODEL_FOLDER}/{path.relative_to(model.resolve().parent).as_posix()}")
         return name
 
     def options(self, options: RunOptions) -> dict[str, Any]:
@@ -244,7 +244,7 @@ class _Contents:
             self.archive.writestr(name, self._archived_pipelines(path))
             return name
         for file in inner or [path]:
-            self._write(file, f"{name}/{file.relative_to(path).as_posix()}" if inner else name)
+            self.archive.write(file, f"{name}/{file.relative_to(path).as_posix()}" if inner else name)
         return name
 
     def add_modules(self) -> None:
@@ -256,18 +256,15 @@ class _Contents:
             for module in modules_beside(path):
                 inner = f"{place}{module.relative_to(root).as_posix()}"
                 if inner not in self.archive.namelist():
-                    self._write(module, inner)
+                    self.archive.write(module, inner)
 
     def _add_arrays(self, arrays: Mapping[str, Any]) -> str:
         name = f"{FILES_FOLDER}/{len(self.files)}/inputs.npz"
         self.files[name] = "arrays of Python"
         with staging_folder(Path(cast("str", self.archive.filename)).parent) as stage:
             write_file(stage / "inputs.npz", dict(arrays))
-            self._write(stage / "inputs.npz", name)
+            self.archive.write(stage / "inputs.npz", name)
         return name
-
-    def _write(self, path: Path, name: str) -> None:
-        self.archive.write(path, name)
 
 
 def _texts_of_pipelines(tables: Mapping[str, Any]) -> list[str]:

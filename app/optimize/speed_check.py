@@ -12,7 +12,7 @@ from ...core.run.report import PipelineRace, SpeedCheck
 from ...core.support.scratch_folder import ScratchFolder
 from ..measure import benchmark
 from ..measure.feeds import Feeds, make_feeds
-from ..measure.metrics import ModelMetrics, latency_ratios
+from ..measure.metrics import latency_ratios
 from .run_options import RunOptions
 
 
@@ -47,13 +47,17 @@ class SpeedRaces:
         return SpeedCheck(self.races, self.threads, sizes)
 
     def _race(self, pipeline: str, result: Path) -> PipelineRace:
+        inputs, seed = self.options.inputs, self.options.seed  # a single sample, unless inputs are given
         try:
             with self.timer.phase(CHOOSING_INPUTS):
-                self._feeds = self._feeds or self._choose_feeds()
+                batches = () if inputs is not None else (1,)
+                self._feeds = self._feeds or make_feeds(self.source, inputs, batches, seed=seed)
         except UnverifiableError as e:
             return PipelineRace(pipeline, failure=f"no inputs to measure with: {e}")
-        with self.timer.phase(MEASURING):
-            original, ours = self._measure(result, self._feeds)
+        effort = benchmark.BenchmarkConfig(self.options.min_time, seed=seed)
+        with self.timer.phase(MEASURING), ScratchFolder() as folder:
+            models, progress = (self.source.loadable_file(folder), result), self.timer.progress
+            original, ours = benchmark.race(models, self._feeds.by_batch, self.options.threads, effort, progress)
         if original.failure:
             return PipelineRace(pipeline, failure=f"the original does not run under ORT ALL: {original.failure}")
         if ours.failure:
@@ -61,15 +65,3 @@ class SpeedRaces:
         self.threads = ours.threads
         (ratio,) = latency_ratios(ours, original).values()
         return PipelineRace(pipeline, ratio, is_lost=ratio.low > 1)
-
-    def _choose_feeds(self) -> Feeds:
-        """The given inputs unchanged, or generated inputs for a single sample."""
-        inputs = self.options.inputs
-        return make_feeds(self.source, inputs, () if inputs is not None else (1,), seed=self.options.seed)
-
-    def _measure(self, result: Path, feeds: Feeds) -> list[ModelMetrics]:
-        """The metrics of the original, loaded by onnxruntime with its defaults, and of the result."""
-        effort = benchmark.BenchmarkConfig(self.options.min_time, seed=self.options.seed)
-        with ScratchFolder() as folder:
-            models = (self.source.loadable_file(folder), result)
-            return benchmark.race(models, feeds.by_batch, self.options.threads, effort, self.timer.progress)

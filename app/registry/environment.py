@@ -73,10 +73,7 @@ def own_files() -> Iterator[Path]:
         yield from sorted(folder.rglob("*.py"))
 
 
-@cache
-def _version(package: str) -> str:
-    """The version of an installed package; reading its metadata takes milliseconds."""
-    return version(package)
+_version = cache(version)  # reading metadata takes milliseconds
 
 
 def plugin_versions() -> dict[str, str]:

@@ -54,11 +54,6 @@ def plugin_registries(plugins: Sequence[PluginLike]) -> list[PassRegistry]:
     return registries
 
 
-def _built_in_entry(p: Pass, source: str) -> PassEntry:
-    """The entry of a built-in pass; it has a position if it runs after the loop."""
-    return PassEntry(p, source, PassPlacement(p, FINAL) if PASS_STAGES.get(p.name) == FINAL else None)
-
-
 def own_label() -> str:
     """The source of built-in passes."""
     return f"{DISTRIBUTION} {version(DISTRIBUTION)}"
@@ -66,9 +61,10 @@ def own_label() -> str:
 
 def caller_registry(plugins: Iterable[PassRegistry]) -> PassRegistry:
     """The registry of built-in passes and the caller's passes. Raises PluginError for duplicate names."""
-    source = own_label()
+    source, passes = own_label(), (*BUILT_IN, *OPTIONAL_PASSES, *map(as_pass, TRANSFORMS))
+    placed = {p.name: PassPlacement(p, FINAL) for p in passes if PASS_STAGES.get(p.name) == FINAL}  # after the loop
     registry = PassRegistry(
-        {p.name: _built_in_entry(p, source) for p in (*BUILT_IN, *OPTIONAL_PASSES, *map(as_pass, TRANSFORMS))},
+        {p.name: PassEntry(p, source, placed.get(p.name)) for p in passes},
         {name: PipelineEntry(name, p, source) for name, p in PIPELINES.items()},
     )
     for other in plugins:

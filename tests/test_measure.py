@@ -8,13 +8,14 @@ from importlib import import_module
 from math import exp, log
 from pathlib import Path
 from random import Random
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
 import onnx
 import psutil
 import pytest
+from msgspec import structs
 from passwright.app.measure import benchmark, execution_provider
 from passwright.app.measure.benchmark import (
     BenchmarkConfig,
@@ -29,6 +30,7 @@ from passwright.app.measure.metrics import (
     Latency,
     ModelMetrics,
     RatioInterval,
+    combined_ratio,
     latency_ratio,
     load_note,
     median_interval,
@@ -39,6 +41,7 @@ from passwright.core.errors import ModelError, UnknownNameError, UnverifiableErr
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.sessions import CPU, SessionConfig
 from passwright.core.ort.value_files import read_value, write_value
+from passwright.core.processes.watchdog import TimeLimitReached
 from rewriting import cases, each, load
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
@@ -425,6 +428,38 @@ def test_failing_models_do_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) 
     found = measured(monkeypatch, *failures)
     assert [m.failure for m in found] == list(failures.values())
     assert [bool(m.latencies) for m in found] == [not failure for failure in failures.values()]
+
+
+def test_a_set_that_the_time_limit_ends_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two models that ran alone and in a set, the second one does not start in the next set in time."""
+    started = list[Path]()
+
+    class LateWorker(FakeWorker):
+        def load(self, model: Path, config: SessionConfig, *_: Any) -> LoadMetrics:
+            started.append(model)
+            if len(started) == last:
+                raise TimeLimitReached
+            return super().load(model, config)
+
+    monkeypatch.setattr(benchmark, "WorkerProxy", LateWorker)
+    targets = [BenchmarkTarget(Path(f"{name}.onnx"), USUAL) for name in "ab"]
+    for last, sets in ((6, 1), (4, 0), (2, 0)):
+        started.clear()
+        config = structs.replace(LEAST, process_sets=9, until=monotonic() + 600)
+        found = benchmark.run_benchmark(targets, {1: {"x": np.ones(1)}}, config)
+        assert [m.failure for m in found] == ["", ""]
+        assert [[bool(r) for x in m.latencies.values() for r in x.rounds] for m in found] == [[True] * sets] * 2
+        assert [len(m.set_peaks) for m in found] == [sets] * 2
+        assert (combined_ratio(*found), found[1].peak_bytes > 0) == (None, last > 2)
+
+
+def test_a_measurement_ends_in_time() -> None:
+    """Real processes, which would take an hour; a call is waited for no longer than the limit either."""
+    path, began = GOLDEN / "mlp_dropout.onnx", monotonic()
+    config = BenchmarkConfig(min_time=3600.0, process_sets=1, until=began + 3)
+    (found,) = benchmark.run_benchmark([BenchmarkTarget(path, USUAL)], make_feeds(path).by_batch, config)
+    assert not found.latencies
+    assert monotonic() - began < 3 + 2
 
 
 def test_models_are_measured(tmp_path: Path) -> None:

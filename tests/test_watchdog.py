@@ -7,13 +7,17 @@ from time import monotonic
 from typing import Any
 
 import pytest
+from passwright.core.errors import TimeLimitError
 from passwright.core.processes import watchdog
 from passwright.core.processes.watchdog import (
     call_after,
+    ended_by,
     lift_time_limit,
+    require_time,
     required_progress,
     tell_time_limit,
     time_limit,
+    time_limit_end,
 )
 from passwright.core.support import supervision
 from passwright.core.support.supervision import PROGRESS, TIME
@@ -54,6 +58,18 @@ def test_time_limit_is_told_until_it_is_lifted(told: list[tuple[str, Any]]) -> N
         None,
         None,
     ]
+
+
+def test_limit_of_a_part_is_not_told_and_not_lifted(told: list[tuple[str, Any]]) -> None:
+    with ended_by(monotonic() + 60):
+        tell_time_limit()
+        lift_time_limit()
+        assert time_limit_end() <= monotonic() + 60
+    assert not told
+    with pytest.raises(TimeLimitError), ended_by(monotonic()):
+        require_time()
+    with time_limit(60.0, lambda: "it"), ended_by(monotonic() + 600):
+        assert time_limit_end() <= monotonic() + 60
 
 
 def test_without_a_supervisor_nothing_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,12 +16,13 @@ from typing import Any
 import psutil
 from msgspec import Struct
 
-from ...core.errors import MORE_MEMORY, OUT_OF_MEMORY, PassesError, UsageError
+from ...core.errors import MORE_MEMORY, OUT_OF_MEMORY, PassesError, TimeLimitError, UsageError
 from ...core.ort.backends import is_lack_of_memory, session_memory, strip_source_locations
 from ...core.ort.engines import ONNXRUNTIME
 from ...core.ort.sessions import ENABLE_ALL, SessionConfig
 from ...core.ort.value_files import with_arrays, write_value
 from ...core.processes.process_limits import MODEL_MEMORY
+from ...core.processes.watchdog import TimeLimitReached, ended_by
 from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ...core.support.scratch_folder import ScratchFolder
 from .benchmark_worker import BenchmarkWorker, CallBlock, LoadMetrics
@@ -188,8 +189,8 @@ class BenchmarkConfig(Struct, frozen=True):
     """The effort: `min_time` seconds of calls for each target, in `process_sets` sets of fresh processes.
 
     `timeout` is in seconds, for one reply of a process. `finds_providers`: count nodes by provider, in a further
-    session. After `fewest_sets`, a set is started only if it can end before `until`, a time of `monotonic`. Raises
-    UsageError for an infinite `min_time`.
+    session. The measurement ends by `until`, a time of `monotonic`, with the sets completed so far; after
+    `fewest_sets`, a set is started only if it can end before that. Raises UsageError for an infinite `min_time`.
     """
 
     min_time: float = 2.0
@@ -224,13 +225,15 @@ def run_benchmark(
         runs: list[_TargetRun] = []
         for i, t in enumerate(targets):
             own = common if t.feeds is None else _write_batches(t.feeds, folder / f"feeds-{i}")
-            runs.append(_TargetRun(t, own, folder / str(i), config.timeout))
-            progress(f"measuring: loading {t.model.name}")
-            runs[-1].run_alone(finds_providers=config.finds_providers)
-        if loaded := [run for run in runs if not run.failure]:
+            runs.append(_TargetRun(t, own, folder / str(i), config.timeout, loaded=t.loaded))
+        with suppress(TimeLimitError), ended_by(config.until):
+            for run in runs:
+                progress(f"measuring: loading {run.target.model.name}")
+                run.run_alone(finds_providers=config.finds_providers)
+            loaded = [run for run in runs if not run.failure]
             first = loaded.index(runs[baseline]) if runs[baseline] in loaded else 0
             budget = int(psutil.virtual_memory().available * AVAILABLE_SHARE)
-            groups = [*memory_groups([run.peak for run in loaded], budget, first)]
+            groups = [*memory_groups([run.peak for run in loaded], budget, first)] if loaded else []
             for index, group in enumerate(groups):
                 began, longest = monotonic(), 0.0
                 end = began + (config.until - began) / (len(groups) - index)
@@ -239,10 +242,7 @@ def run_benchmark(
                     if number >= config.fewest_sets and set_began + longest > end:
                         break
                     progress(f"measuring: set {number + 1} of {config.process_sets}")
-                    for run in loaded:
-                        run.sets.append({})  # stays empty for targets that are not in this set
-                        run.set_peaks.append(0)  # as above
-                    _run_set([loaded[i] for i in group if not loaded[i].failure], config, number)
+                    _run_set(loaded, group, config, number)
                     longest = max(longest, monotonic() - set_began)
         return [run.metrics() for run in runs]
 
@@ -325,8 +325,7 @@ class _TargetRun:
 
     def run_alone(self, *, finds_providers: bool) -> None:
         """Measure memory, and count the nodes of providers, unless already known."""
-        if self.target.loaded is not None:
-            self.loaded = self.target.loaded
+        if self.loaded is not None:
             return
         with ExitStack() as exits:
             worker = self.start_worker(exits)
@@ -338,17 +337,19 @@ class _TargetRun:
         """The metrics of everything that was measured."""
         if self.loaded is None or self.failure:
             return ModelMetrics(failure=self.failure)
+        times = {b: [s.get(b) for s in self.sets] for b in self.feeds}
         return ModelMetrics(
             precision=self.loaded.precision,
-            creation_seconds=median(self.creations),
+            creation_seconds=median(self.creations or [self.loaded.creation]),
             resident_bytes=self.loaded.resident,
             peak_bytes=self.loaded.peak,
             baseline_bytes=self.loaded.base,
             providers=self.providers,
-            latencies={b: summarize_latency(b, [s.get(b) for s in self.sets]) for b in self.feeds},
+            latencies={b: summarize_latency(b, found) for b, found in times.items() if any(found)},
             threads=self.threads,
             set_peaks=tuple(self.set_peaks),
             virtual_bytes=self.loaded.virtual,
+            creations=tuple(self.creations),
         )
 
 
@@ -360,8 +361,23 @@ def _record_failure(subject: _TargetRun | CallTimes) -> Generator[None]:
         subject.failure = str(e)
 
 
-def _run_set(runs: Sequence[_TargetRun], config: BenchmarkConfig, number: int) -> None:
-    """Run targets in fresh processes, interleaved, at each of their batch sizes."""
+def _run_set(loaded: Sequence[_TargetRun], group: Sequence[int], config: BenchmarkConfig, number: int) -> None:
+    """Run a group of targets in fresh processes, interleaved, at each of their batch sizes.
+
+    A set that the time limit ends is removed.
+    """
+    for run in loaded:
+        run.sets.append({})  # stays empty for targets that are not in this set
+        run.set_peaks.append(0)  # as above
+    try:
+        _interleave([loaded[i] for i in group if not loaded[i].failure], config, number)
+    except TimeLimitReached:
+        for run in loaded:
+            del run.sets[-1], run.set_peaks[-1]
+        raise
+
+
+def _interleave(runs: Sequence[_TargetRun], config: BenchmarkConfig, number: int) -> None:
     random = Random(f"{config.seed}:{number}")  # noqa: S311 - an order, no secret
     with ExitStack() as exits:
         started = [run.start_worker(exits) for run in runs]

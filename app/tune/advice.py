@@ -28,8 +28,9 @@ from ..report.notebook import report_card, report_line, report_page
 from ..report.number_text import change, ratio, ratio_with_bounds
 from ..report.progress import with_keywords
 from .decisions import BROWSERS, ENGINE, PIPELINE, installed_providers, pipeline_choices
+from .racing import LIMITED
 from .report import TuneReport
-from .search import LIMITED, RaceTrial
+from .search import RaceTrial
 from .tune import tune_model
 from .tune_options import DEFAULT_PIPELINES, AdviseOptions, TuneOptions
 
@@ -188,7 +189,9 @@ def describe(report: AdviceReport) -> Document:
     tuned, size = report.tuned, report.tuned.original.bytes
     verdict = "no technique was significantly faster than onnxruntime's defaults"
     if not any(a.time is not None for a in report.advice):
-        verdict = "no technique was measured within the time limit: give --time more seconds"
+        verdict = "no technique was measured within the time limit: raise --time"
+    elif tuned.unfinished:
+        verdict = f"{tuned.unfinished}: raise --time"
     if tuned.ratio is not None:
         verdict = f"{ratio_with_bounds(tuned.ratio)} of the time with all of them (verified): {', '.join(tuned.words)}"
     rows = [

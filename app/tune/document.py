@@ -68,13 +68,14 @@ def tune_tiles(report: TuneReport) -> Iterator[Tile]:
     """Yield the figure of the objective, memory, file size, and the number of choices."""
     a, b = report.original, report.result
     if report.ratio is None:
-        why = "no choice was raced" if report.is_undecided else "nothing was significantly better"
+        why = "the time was too short" if report.is_undecided else "nothing was significantly better"
         yield Tile("result", "the original", note=why)
     else:
         yield Tile(
             report.objective.figure, ratio(report.ratio), note=f"{bounds(report.ratio)} of the original's", tone="good"
         )
-    yield size_tile("memory, peak", a.peak, b.peak)
+    if a.peak:
+        yield size_tile("memory, peak", a.peak, b.peak)
     yield size_tile("file", a.bytes, b.bytes)
     yield Tile("choices", f"{sum(t.raced is not None for t in report.trials)}", note="raced")
     if report.noise.busy:
@@ -152,9 +153,11 @@ def comparison_rows(report: TuneReport) -> Iterator[tuple[str, str, str, str]]:
             yield f"{name}, {size}", duration(was[size]), duration(now[size]), text if len(sizes) == 1 else ""
         if len(sizes) > 1:
             yield f"{name}, mean of all", "", "", text
-    yield "memory, peak", decimal(a.peak), decimal(b.peak), change(a.peak, b.peak)
+    if a.peak:
+        yield "memory, peak", decimal(a.peak), decimal(b.peak), change(a.peak, b.peak)
     yield "disk", decimal(a.bytes), decimal(b.bytes), change(a.bytes, b.bytes)
-    yield "threads", str(a.threads), str(b.threads), ""
+    if a.threads:
+        yield "threads", str(a.threads), str(b.threads), ""
 
 
 def choice_table(report: TuneReport) -> Table:
@@ -175,6 +178,7 @@ def summary_lines(report: TuneReport) -> list[str]:
     if report.ratio is None:
         none = f"of {tried}, none was significantly better"
         why = "the search ended before a choice was raced" if report.is_undecided else none
+        why = f"{report.unfinished}: raise --time" if report.unfinished else why
         return [f"the original and the defaults of onnxruntime are kept: {why}"]
     how = ", ".join(report.words)
     lines = [f"{ratio_with_bounds(report.ratio)} of the original's {report.objective.figure}: {how}; {tried} raced"]

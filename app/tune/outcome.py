@@ -11,17 +11,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from pathlib import Path
-from time import monotonic
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.errors import PassesError, UnverifiableError, VerificationError
+from ...core.errors import PassesError, TimeLimitError, UnverifiableError, VerificationError
 from ...core.io.model_source import ModelSource
 from ...core.ort.backends import session_memory
 from ...core.ort.engines import SINGLE, EngineChoice
 from ...core.ort.sessions import SessionConfig
-from ...core.processes.watchdog import wanted_by
+from ...core.processes.watchdog import ended_by, wanted_by
 from ...core.run.phase_timer import COMPARING, MEASURING, PhaseTimer
 from ...core.run.report import Report
 from ...core.support.scratch_folder import ScratchFolder
@@ -36,14 +35,15 @@ from ..measure.tuned_settings import ORIGINAL, Configuration, Recipe, settings_w
 from ..quantize.search import SMALLER
 from .decisions import ENGINE, ONE_THREAD, engine_choices, pipeline_choices, with_engine_pipeline
 from .loss_limit import LossLimit, has_loss, has_own_loss
-from .racing import LAST, RUNGS, SHORTEST, RaceEntry, RaceResult
-from .search import CHECKING_SHARE, LIMITED, Choices, DecisionResult, TuningSearch
+from .racing import LAST, LIMITED, RUNGS, SHORTEST, RaceEntry, Rung
+from .search import Choices, DecisionResult, TuningSearch
 from .tune_options import TuneOptions
 from .tuned_models import TunedModels
 
 TIED = 1.005  # ratio of figures up to which the earlier finalist is preferred; the last race has no finer resolution
 CLOSE = 1.02  # ratio to the best up to which a finalist is also in the last race
-MOST_LATE, MOST_CLOSE = 3, 3  # earlier results of the search, and finalists besides the original in the last race
+MOST_STEPS, MOST_CLOSE = 3, 3  # earlier results of the search, and finalists besides the original in the last race
+MOST_LATE = 1.05  # of the time, after which the verification of the result ends
 AS_IN_RUNS = ComparisonOptions(avoids_empty=True)
 
 
@@ -66,14 +66,14 @@ def finalists(search: TuningSearch, pipelines: Iterable[str], schemes: Sequence[
     tried = {t.choice for t in search.trials if t.outcome != LIMITED or t.raced is not None}
     quantized = [c for c in pipeline_choices([], schemes) if str(c) in tried]  # others take long to make
     made = [{c.decision: c} for c in (*pipeline_choices([p for p in pipelines if p != ORIGINAL], []), *quantized)]
-    late = [*search.history[-MOST_LATE:], search.chosen]
+    late = [*search.history[-MOST_STEPS:], search.chosen]
     wanted: list[Choices] = [{**choice, **session} for session in sessions for choice in ({}, *made)]
     wanted += [choices for step in late for choices in (without_denormals(step), step)]
     found: dict[str, Choices] = {}
     for choices in map(with_engine_pipeline, wanted):
         try:
-            identity = search.race.identity(search.configuration(choices))
-        except PassesError:  # the trial of this pipeline has the reason
+            identity = search.identity(search.configuration(choices))
+        except PassesError:  # the trial of this pipeline has the reason, or there is no time
             continue
         found.setdefault(identity, choices)
     return list(found.values())
@@ -85,51 +85,68 @@ def without_denormals(choices: Choices) -> Choices:
 
 
 class LastRace(Struct, frozen=True):
-    """The finalists of the last race, starting with the original, with their figures, and the index of the `best`."""
+    """The finalists of the last race, starting with the original, with their figures, and the index of the `best`.
+
+    If it `is_late`, as the time limit ended it, there is no verdict.
+    """
 
     field: Sequence[Choices]
     raced: Sequence[RaceEntry]
     best: int
+    is_late: bool = False
 
 
 def race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
     """Race the finalists, then those close to the best again, in fresh processes.
 
-    The best one is significantly better than the original; among those that cannot be distinguished from it, a much
-    smaller one or else the first is chosen. Finalists that were far behind in earlier races are raced only if no other
-    one is better. Races use the available time.
+    Finalists that were far behind in earlier races are raced only if no other one is better. Races use the available
+    time.
     """
     near = search.without_far_ones(field)
     last = _race_finalists(search, near)
     others = [c for n, c in enumerate(field) if not n or c not in near]
-    if last.best or len(others) == 1:
+    if last.best or len(others) == 1 or not search.may_end(2, SHORTEST):
         return last
     again = _race_finalists(search, others)
-    return LastRace([*again.field, *last.field[1:]], [*again.raced, *last.raced[1:]], again.best)
+    return LastRace([*again.field, *last.field[1:]], [*again.raced, *last.raced[1:]], again.best, again.is_late)
 
 
 def _race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
     """Race all these finalists, then the closest again; if time is short, only the most promising."""
     count = 1 + MOST_CLOSE
     if len(field) > count and search.may_end(len(field), RUNGS[0], count):
-        first = search.race([search.configuration(c) for c in field], RUNGS[0])
-        field = [
-            c for n, (c, r) in enumerate(zip(field, first.raced, strict=True)) if not n or not _is_behind(r, first)
-        ]
+        first = _first_race(search, field, RUNGS[0])
+        field = [c for n, (c, r) in enumerate(zip(field, first, strict=True)) if not n or not _is_behind(r, first)]
     longest_first = [*reversed(RUNGS[1:])] if len(field) > count else []
     if rung := next((r for r in longest_first if search.may_end(len(field), r, count)), None):
-        first = search.race([search.configuration(c) for c in field], rung)
-        field = [field[n] for n in _closest(first.raced)]
+        field = [field[n] for n in _closest(_first_race(search, field, rung))]
     count = next((n for n in range(count, 2, -1) if search.may_end(n, SHORTEST)), 2)
     field = search.best_known(field, count)
     rung = LAST if len(field) > 1 else RUNGS[-1]
-    raced = search.race([search.configuration(c) for c in field], rung, search.end).raced
+    result = search.race([search.configuration(c) for c in field], rung, search.end)
+    return _decided_race(search, field, result.raced, is_late=result.is_late)
+
+
+def _first_race(search: TuningSearch, field: Sequence[Choices], rung: Rung) -> Sequence[RaceEntry]:
+    """Race finalists before the last race, for which time remains."""
+    until = search.end - search.race.expected_seconds(2, SHORTEST)
+    return search.race([search.configuration(c) for c in field], rung, until).raced
+
+
+def _decided_race(
+    search: TuningSearch, field: Sequence[Choices], raced: Sequence[RaceEntry], *, is_late: bool
+) -> LastRace:
+    """The race with its best finalist, which is significantly better than the original.
+
+    Among those that cannot be distinguished from it, a much smaller one or else the first is chosen.
+    """
     better = [n for n, r in enumerate(raced) if n and r.ratio is not None and r.ratio.high < 1 and search.is_allowed(r)]
+    better = [] if is_late else better
     least = min(better, key=lambda n: _figure(raced[n]), default=0)
     best = next((n for n in better if _figure(raced[n]) <= TIED * _figure(raced[least])), 0)
     ties = [n for n in better if not _is_surely_worse(raced[n], raced[least])]
     smaller = [n for n in ties if raced[n].bytes <= SMALLER * raced[best].bytes]
-    return LastRace(field, raced, min(smaller, key=lambda n: raced[n].bytes, default=best))
+    return LastRace(field, raced, min(smaller, key=lambda n: raced[n].bytes, default=best), is_late)
 
 
 def _is_surely_worse(a: RaceEntry, b: RaceEntry) -> bool:
@@ -137,10 +154,10 @@ def _is_surely_worse(a: RaceEntry, b: RaceEntry) -> bool:
     return a.ratio is None or b.ratio is None or a.ratio.low > b.ratio.high
 
 
-def _is_behind(raced: RaceEntry, first: RaceResult) -> bool:
+def _is_behind(raced: RaceEntry, first: Sequence[RaceEntry]) -> bool:
     """Whether a finalist does not run, or is significantly worse than another one."""
-    least = min((r.ratio.high for r in first.raced if r.ratio is not None), default=inf)
-    return raced.ratio is None or raced.ratio.low > least
+    least = min((r.ratio.high for r in first if r.ratio is not None), default=inf)
+    return raced.failure != LIMITED and (raced.ratio is None or raced.ratio.low > least)
 
 
 def _closest(raced: Sequence[RaceEntry]) -> list[int]:
@@ -229,39 +246,70 @@ def _require_no_denormals(oracle: OracleProcess, path: Path, session: SessionCon
 
 
 class Outcome(Struct, frozen=True):
-    """A configuration that was verified and raced against the original."""
+    """A configuration that was verified and raced against the original.
+
+    `unfinished` says for what the time was too short; then the configuration is that of the original.
+    """
 
     configuration: Configuration
     original: RaceEntry
     result: RaceEntry
     decisions: list[DecisionResult]
     verdict: Verdict | None = None
+    unfinished: str = ""
 
 
 def first_right(search: TuningSearch, checks: Checks, decisions: list[DecisionResult]) -> Outcome:
     """The best finalist that is correct and significantly better than the original, or else the original.
 
-    A race of all finalists selects those close to the best; another race in fresh processes decides between these.
+    A race of all finalists selects those close to the best; another race in fresh processes decides between these. If
+    its winner is wrong, the next best one is verified; without one, the others are raced if there is time.
     """
-    models, contenders = search.race.models, finalists(search, checks.options.pipeline, checks.options.schemes)
-    while True:
-        with checks.timer.phase(MEASURING):
-            last = race_finalists(search, contenders)
-        original, result, choices = last.raced[0], last.raced[last.best], last.field[last.best]
-        if original.failure:
-            raise UnverifiableError(f"the original does not run in onnxruntime: {original.failure}")
-        configuration = search.configuration(choices)
+    contenders = finalists(search, checks.options.pipeline, checks.options.schemes)
+    began, seconds = search.began, search.limits.seconds
+    last = _raced(search, contenders, checks.timer)
+    while last.best:
+        configuration = search.configuration(last.field[last.best])
         try:
-            least = monotonic() + CHECKING_SHARE * search.limits.seconds
-            with wanted_by(max(search.began + search.limits.seconds, least)):
-                verdict = checks.verdict(models, configuration, search.start.session) if last.best else None
+            with ended_by(began + MOST_LATE * seconds), wanted_by(began + seconds):
+                verdict = checks.verdict(search.race.models, configuration, search.start.session)
+        except TimeLimitError:
+            return _original(search, last, decisions, "the time was too short to verify the best choice")
         except (VerificationError, UnverifiableError) as e:
             checks.notes.append(f"skipped: {_words(configuration, search.start)}: {e}")
-            contenders = [c for c in contenders if not _is_computed_alike(search.configuration(c), configuration)]
+            contenders, known = (
+                [c for c in field if not _is_computed_alike(search.configuration(c), configuration)]
+                for field in (contenders, last.field)
+            )
+            raced = [r for c, r in zip(last.field, last.raced, strict=True) if c in known]
+            last = _decided_race(search, known, raced, is_late=last.is_late)
+            if not last.best and search.may_end(2, SHORTEST):
+                last = _raced(search, contenders, checks.timer)
             continue
         if reason := _reason_against_chosen(search, last):
             checks.notes.append(f"skipped: {_words(search.incumbent, search.start)}: {reason}")
-        return Outcome(configuration, original, result, _decided(decisions, choices), verdict)
+        original, result = last.raced[0], last.raced[last.best]
+        return Outcome(configuration, original, result, _decided(decisions, last.field[last.best]), verdict)
+    if last.is_late:
+        return _original(search, last, decisions, "the time was too short for the final race")
+    if reason := _reason_against_chosen(search, last):
+        checks.notes.append(f"skipped: {_words(search.incumbent, search.start)}: {reason}")
+    return _original(search, last, decisions)
+
+
+def _raced(search: TuningSearch, contenders: Sequence[Choices], timer: PhaseTimer) -> LastRace:
+    """The last race of contenders. Raises UnverifiableError if the original does not run."""
+    with timer.phase(MEASURING):
+        last = race_finalists(search, contenders)
+    if last.raced[0].failure not in {"", LIMITED}:
+        raise UnverifiableError(f"the original does not run in onnxruntime: {last.raced[0].failure}")
+    return last
+
+
+def _original(
+    search: TuningSearch, last: LastRace, decisions: Sequence[DecisionResult], unfinished: str = ""
+) -> Outcome:
+    return Outcome(search.start, last.raced[0], last.raced[0], _decided(decisions, {}), unfinished=unfinished)
 
 
 def _is_computed_alike(a: Configuration, b: Configuration) -> bool:

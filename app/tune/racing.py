@@ -14,8 +14,9 @@ import msgspec
 import numpy as np
 from msgspec import Struct, to_builtins
 
-from ...core.errors import PassesError, UsageError, format_error
+from ...core.errors import PassesError, TimeLimitError, UsageError, format_error
 from ...core.io.model_source import ModelSource
+from ...core.processes.watchdog import ended_by
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.verify.given_inputs import GivenSamples, with_given_shapes
 from ...core.verify.input_specs import input_specs
@@ -32,6 +33,7 @@ from .objective import LEAST_SETS, Objective, noise, widened
 from .tuned_models import MadeModel, TunedModels
 
 MAX_WORKLOADS = 16  # combinations of sizes
+LIMITED = "not measured: time limit reached"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +118,8 @@ def has_control(rung: Rung) -> bool:
 class RaceEntry(Struct, frozen=True):
     """A configuration in a race: its figure and time divided by the first one's, or the `failure`.
 
-    `seconds` is the median time of a call by workload; `peak` memory and file size are in bytes; `threads` compute an
-    op.
+    The failure is LIMITED if the time limit ended the race before there were two sets of processes. `seconds` is the
+    median time of a call by workload; `peak` memory and file size are in bytes; `threads` compute an op.
     """
 
     failure: str = ""
@@ -133,6 +135,7 @@ class RaceEntry(Struct, frozen=True):
 class RaceResult(Struct, frozen=True):
     """The configurations of a race in order, and the first one against itself if there are enough sets.
 
+    `sets` is the number of complete sets; `is_late`: the time limit ended the race with too few for a decision.
     `waited` is the largest share of the time that processes waited for a core. `process_seconds` is the time of one
     process.
     """
@@ -142,6 +145,7 @@ class RaceResult(Struct, frozen=True):
     sets: int
     waited: float = 0.0
     process_seconds: float = 0.0
+    is_late: bool = False
 
     @property
     def noise(self) -> float:
@@ -178,48 +182,54 @@ class Racing:
         alone = count if rung == RUNGS[0] else 0
         return self.process_seconds * ((count + has_control(rung)) * rung.sets + alone)
 
-    def identity(self, configuration: Configuration) -> str:
-        """A digest of model and session. Raises PassesError if the model cannot be made or loses too much accuracy."""
-        made = self.model(configuration)
+    def identity(self, configuration: Configuration, until: float = inf) -> str:
+        """A digest of model and session; see `model`."""
+        made = self.model(configuration, until)
         return content_digest([made.digest, to_builtins(configuration.session), configuration.callers])
 
-    def model(self, configuration: Configuration) -> MadeModel:
-        """The model of a configuration, within the budget in its session. Raises PassesError if there is none."""
-        made = self.models.get(configuration.recipe)
+    def model(self, configuration: Configuration, until: float = inf) -> MadeModel:
+        """The model of a configuration, within the budget in its session.
+
+        Raises PassesError if it cannot be made or loses too much accuracy, and TimeLimitError if it was not made before
+        `until`.
+        """
+        with ended_by(inf if configuration.recipe.is_original else until):
+            made = self.models.get(configuration.recipe)
         if has_own_loss(configuration):
             assert self.limit is not None, "other precisions and schemes are tried with a budget"
-            self.limit.require_within(made.path, made.digest, configuration.session)
+            with ended_by(until):
+                self.limit.require_within(made.path, made.digest, configuration.session)
         return made
 
     def __call__(self, configurations: Sequence[Configuration], rung: Rung, until: float = inf) -> RaceResult:
         """Race configurations against the first one; models that cannot be made have a failure.
 
-        A race that would not end before `until` has fewer sets, but at least LEAST_SETS.
+        The race ends by `until`, with fewer sets.
         """
-        identities = [self._identity_or_failure(c) for c in configurations]
+        made = [self._made(c, until) for c in configurations]
+        found = zip(configurations, made, strict=True)
+        identities = [self.identity(c) if isinstance(m, MadeModel) else content_digest([c.key, m]) for c, m in found]
         key = f"race {len(self.results)} {rung.sets} {rung.share} {' '.join(identities)}"  # makes each race distinct
         result = self.journal.result(
             key,
             RaceResult,
-            lambda: self._race(configurations, identities, rung, until),
-            lambda r: len(r.raced) == len(configurations),
+            lambda: self._race(configurations, made, identities, rung, until),
+            lambda r: len(r.raced) == len(configurations) and not r.is_late,
         )
         self.results.append(result)
         return result
 
-    def _identity_or_failure(self, configuration: Configuration) -> str:
-        try:
-            return self.identity(configuration)
-        except PassesError as e:
-            return content_digest([configuration.key, str(e)])
-
     def _race(
-        self, configurations: Sequence[Configuration], identities: Sequence[str], rung: Rung, until: float
+        self,
+        configurations: Sequence[Configuration],
+        made: Sequence[MadeModel | str],
+        identities: Sequence[str],
+        rung: Rung,
+        until: float,
     ) -> RaceResult:
-        made = [self._made(c) for c in configurations]
         began = monotonic()
         if isinstance(made[0], str):
-            return RaceResult((RaceEntry(failure=made[0]),) * len(made), None, rung.sets)
+            return RaceResult((RaceEntry(failure=made[0]),) * len(made), None, 0, is_late=made[0] == LIMITED)
         found = zip(configurations, made, identities, strict=True)
         entries = [(c, m, i) for c, m, i in found if isinstance(m, MadeModel)]
         raced = [*entries, *entries[: has_control(rung)]]
@@ -237,25 +247,31 @@ class Racing:
             until=until,
         )
         measured = benchmark.run_benchmark(targets, feeds, effort, self.progress)
-        processes = sum(sum(map(bool, m.set_peaks)) for m in measured) + sum(t.loaded is None for t in targets)
+        processes = sum(sum(map(bool, m.set_peaks)) for m in measured)
+        alone = (m for t, m in zip(targets, measured, strict=True) if t.loaded is None)
+        processes += sum(bool(m.peak_bytes or m.failure) for m in alone)
         process_seconds = (monotonic() - began) / max(processes, 1)
         self._loaded |= {
             i: m.loaded for (_, _, i), m in zip(raced, measured, strict=True) if m.peak_bytes and not m.failure
         }
         metrics = [m.in_precision(t.config) for m, t in zip(measured, targets, strict=True)]
         control = self.objective.time_ratio(metrics[-1], metrics[0]) if has_control(rung) else None
+        sets = min((sum(map(bool, m.set_peaks)) for m in metrics if not m.failure), default=rung.sets)
         base, measured = (metrics[0], entries[0][1].bytes), iter(metrics)
         of_figure = self.objective.ratio((metrics[-1], base[1]), base) if has_control(rung) else None
-        factors = (noise(of_figure, rung.sets), noise(control, rung.sets))
+        factors = (noise(of_figure, sets), noise(control, sets))
         found = (
             RaceEntry(failure=m) if isinstance(m, str) else self._raced((next(measured), m.bytes), base, factors)
             for m in made
         )
-        return RaceResult(tuple(found), control, rung.sets, waited_share(metrics), process_seconds)
+        is_late = sets < min(effort.process_sets, LEAST_SETS)
+        return RaceResult(tuple(found), control, sets, waited_share(metrics), process_seconds, is_late)
 
-    def _made(self, configuration: Configuration) -> MadeModel | str:
+    def _made(self, configuration: Configuration, until: float) -> MadeModel | str:
         try:
-            return self.model(configuration)
+            return self.model(configuration, until)
+        except TimeLimitError:
+            return LIMITED
         except PassesError as e:
             return format_error(e)
 
@@ -267,16 +283,14 @@ class Racing:
         if metrics.failure or base[0].failure:
             return RaceEntry(failure=metrics.failure or f"the first one does not run: {base[0].failure}")
         ratio, time = self.objective.ratio(own, base), self.objective.time_ratio(metrics, base[0])
-        if ratio is None or time is None:
-            return RaceEntry(failure="it was not measured beside the first one")
         named = {w.name: metrics.latencies[i] for i, w in enumerate(self.workloads) if i in metrics.latencies}
-        return RaceEntry(
-            "",
-            widened(ratio, factors[0]),
-            widened(time, factors[1]),
+        figures = (
             {name: latency.median for name, latency in named.items()},
             {name: latency.p99 for name, latency in named.items()},
             metrics.peak_bytes,
             size,
             metrics.threads,
         )
+        if ratio is None or time is None:
+            return RaceEntry(LIMITED, None, None, *figures)
+        return RaceEntry("", widened(ratio, factors[0]), widened(time, factors[1]), *figures)

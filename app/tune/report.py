@@ -16,8 +16,8 @@ from ..measure.tuned_settings import Configuration, SessionSettings, settings_wo
 from ..report.notebook import report_card, report_line
 from ..report.result_row import KEPT, TUNED, ResultRow, latency_columns, verdict_columns
 from .objective import Objective
-from .racing import RaceEntry
-from .search import LIMITED, DecisionResult, RaceTrial
+from .racing import LIMITED, RaceEntry
+from .search import DecisionResult, RaceTrial
 
 
 class TimingNoise(Struct, frozen=True):
@@ -55,6 +55,7 @@ class TuneReport:
         verdict: the comparison of the result in its session with the unoptimized original; None for the original and
             for a quantized model, whose accuracy is in the `notes`, and whose full scheme is `scheme`.
         sizes: descriptions of the input sizes.
+        unfinished: for what the time was too short, so that the original is the result; "" if it was not.
 
     Examples:
         >>> report = tune("model.onnx", trials=1, min_time=0.01, threads=1, dim={"N": [1]}).report
@@ -80,6 +81,7 @@ class TuneReport:
     written_to: list[str] = field(default_factory=list[str])
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     scheme: str = ""
+    unfinished: str = ""
 
     @property
     def is_original(self) -> bool:
@@ -88,9 +90,9 @@ class TuneReport:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether the search ended before a choice was raced."""
-        is_cut = any(t.outcome == LIMITED for t in self.trials)
-        return is_cut and self.is_original and all(t.raced is None for t in self.trials)
+        """Whether the time limit decided that the original is the result."""
+        is_cut = any(t.outcome == LIMITED for t in self.trials) and all(t.raced is None for t in self.trials)
+        return self.is_original and (is_cut or bool(self.unfinished))
 
     @property
     def ratio(self) -> RatioInterval | None:

@@ -11,14 +11,14 @@ from time import monotonic
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.errors import PassesError, format_error
+from ...core.errors import PassesError, TimeLimitError, format_error
 from ...core.ort.engines import SINGLE
 from ...core.support.confidence_intervals import RatioInterval
 from ..measure.tuned_settings import Configuration
 from ..quantize.search import Limits
 from .decisions import Choice, configured, with_engine_pipeline
 from .objective import Objective, inverse
-from .racing import ALONE, LAST, RUNGS, SHORTEST, RaceEntry, RaceResult, Racing, Rung
+from .racing import ALONE, LAST, LIMITED, RUNGS, SHORTEST, RaceEntry, RaceResult, Racing, Rung
 
 MAX_TOGETHER = 8  # choices of different decisions that are raced together
 EQUAL = 1.01  # ratio of figures up to which the first choice, or fewer decisions, are preferred, for reproducibility
@@ -27,17 +27,12 @@ FAR = 1.1  # times another figure; beyond it, a configuration is not raced again
 FINALISTS = 3  # in the last race, for which time is reserved
 MARGIN = 1.25  # of the expected time of a race that cannot be shortened
 MAKING = 20  # minimum time of the search for a quantized model, in process times
-MOST_LEFT = 0.3  # of the time of a search, for a last race with more than the fewest sets
-CHECKING_SHARE = 0.1  # of the time of a search, for the verification of its result
+MOST_LEFT = 0.3  # of the time of a search, for a last race with more than the fewest sets, and for verification
+CHECKING_SHARE = 0.1  # of the time of a search, at least, for the verification of its result
+CHECKING_TIMES = 2  # times the time in which a model is optimized, for the same
 LEAST_KEPT = 3  # choices for the next round
 MAX_SELECTED = 3  # decisions of which all subsets are raced
-TAKEN, EARLIER, WORSE, SLOWER, LIMITED = (
-    "taken",
-    "as another",
-    "not better",
-    "slower",
-    "not measured: time limit reached",
-)
+TAKEN, EARLIER, WORSE, SLOWER = "taken", "as another", "not better", "slower"
 AGAIN = "far behind in an earlier race"
 INCONCLUSIVE = "inconclusive: the machine is busy"
 Choices = Mapping[str, Choice]
@@ -103,14 +98,16 @@ class TuningSearch:
 
     @property
     def end(self) -> float:
-        """The `monotonic` time at which the last race is to end."""
-        return self.began + self.limits.seconds - CHECKING_SHARE * abs(self.limits.seconds)
+        """The `monotonic` time at which the last race is to end, so that its result is verified in time."""
+        seconds = abs(self.limits.seconds)
+        checking = min(CHECKING_TIMES * self.race.models.seconds, MOST_LEFT * seconds)
+        return self.began + self.limits.seconds - max(CHECKING_SHARE * seconds, checking)
 
     @property
     def _end_of_search(self) -> float:
         """The `monotonic` time at which races before the last one are to end."""
         shortest, longest = self.race.expected_seconds(2, SHORTEST), self.race.expected_seconds(FINALISTS, LAST)
-        return self.end - max(shortest, min(longest, MOST_LEFT * abs(self.limits.seconds)))
+        return self.end - max(MARGIN * shortest, min(longest, MOST_LEFT * abs(self.limits.seconds)))
 
     def _has_time(self, seconds: float) -> bool:
         """Whether this many seconds remain besides those for the last race."""
@@ -121,8 +118,15 @@ class TuningSearch:
         return self._has_time(MARGIN * self.race.expected_seconds(count, rung))
 
     def run_race(self, configurations: Sequence[Configuration], rung: Rung) -> RaceResult:
-        """Race configurations, with fewer process sets if this takes longer than expected."""
+        """Race configurations; one that takes longer than expected ends with fewer process sets."""
         return self.race(configurations, rung, self._end_of_search)
+
+    def identity(self, configuration: Configuration) -> str:
+        """A digest of a configuration, whose model is made if there is time.
+
+        Raises PassesError if there is no such model, and TimeLimitError if there is no time.
+        """
+        return self.race.identity(configuration, self._end_of_search)
 
     def may_end(self, count: int, rung: Rung, then: int = 0) -> bool:
         """Whether a race of `count` configurations, followed by a last race of `then`, ends in time."""
@@ -182,7 +186,10 @@ class TuningSearch:
                 continue
             self.progress(f"tuning {stage}: making {choice}; {self.learnt}")
             try:
-                identity = self.race.identity(self._with(choice))
+                identity = self.identity(self._with(choice))
+            except TimeLimitError:
+                trial.outcome = LIMITED
+                continue
             except PassesError as e:
                 trial.outcome = f"invalid: {format_error(e)}"
                 continue
@@ -238,7 +245,8 @@ class TuningSearch:
             if not entries or (number and self.is_exhausted) or not self.may_race(1 + len(entries), rung):
                 return self._seeming_best(entries)
             self.progress(f"tuning {stage}: round {number + 1}, racing {len(entries)}; {self.learnt}")
-            self._race(entries, rung)
+            if self._race(entries, rung).is_late:
+                return self._seeming_best(entries)
             kept = max(-(-len(entries) // 2), LEAST_KEPT) if number + 1 < len(RUNGS) else len(entries)
             entries = _without_dominated(sorted(filter(self._may_win, entries), key=_figure))
             for _, trial in entries[kept:]:
@@ -274,19 +282,23 @@ class TuningSearch:
             return False
         return all(_figure(entry) < PROMISING and self._is_better(entry) for entry in entries)
 
-    def _race(self, entries: Sequence[tuple[Choice, RaceTrial]], rung: Rung) -> None:
+    def _race(self, entries: Sequence[tuple[Choice, RaceTrial]], rung: Rung) -> RaceResult:
         """Race alternatives with the incumbent, and store the figures in their trials."""
         result = self.run_race([self.incumbent, *(self._with(choice) for choice, _ in entries)], rung)
         for (choice, trial), raced in zip(entries, result.raced[1:], strict=True):
+            if raced.failure == LIMITED:
+                trial.outcome = LIMITED
+                continue
             trial.raced = raced
             trial.outcome = f"invalid: {raced.failure}" if raced.failure else ""
             trial.to_original = None if raced.time is None else raced.time.ratio * self.time
             self._learn(self._with(choice), raced)
+        return result
 
     def _seeming_best(self, entries: list[tuple[Choice, RaceTrial]]) -> list[tuple[Choice, RaceTrial]]:
-        """The first alternatives that were better in the last race."""
+        """The first alternatives that were better in their last race."""
         for _, trial in entries:
-            trial.outcome = LIMITED
+            trial.outcome = trial.outcome or LIMITED
         return [entry for entry in entries if _figure(entry) < 1][:LEAST_KEPT]
 
     def _may_win(self, entry: tuple[Choice, RaceTrial]) -> bool:
@@ -324,7 +336,11 @@ class TuningSearch:
         """Take the best choice, and combine it with the next ones as long as a race shows a gain."""
         together = [[choice for choice, _ in best[: n + 1]] for n in range(len(best))]
         rung = next((r for r in reversed(RUNGS[1:]) if self.may_race(1 + len(together), r)), None)
-        if rung is None or (len(best) == 1 and self._is_decided(best)):  # the last race follows anyway
+        result = None
+        if rung is not None and not (len(best) == 1 and self._is_decided(best)):
+            self.progress(f"tuning {stage}: racing the best together; {self.learnt}")
+            result = self.run_race([self.incumbent, *(self._with(*choices) for choices in together)], rung)
+        if result is None or result.is_late:  # the last race follows anyway
             ((choice, trial), *others) = best
             assert trial.raced is not None
             self._take([choice], trial.raced)
@@ -332,10 +348,9 @@ class TuningSearch:
             for _, other in others:
                 other.outcome = LIMITED
             return
-        self.progress(f"tuning {stage}: racing the best together; {self.learnt}")
-        result = self.run_race([self.incumbent, *(self._with(*choices) for choices in together)], rung)
         for choices, raced in zip(together, result.raced[1:], strict=True):
-            self._learn(self._with(*choices), raced)
+            if raced.ratio is not None:
+                self._learn(self._with(*choices), raced)
         taken, least = 0, inf
         for n, raced in enumerate(result.raced[1:], 1):
             ratio = raced.ratio

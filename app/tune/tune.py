@@ -185,6 +185,7 @@ def tune_model(model: ModelLike, options: TuneOptions) -> TuneResult:
             engine_versions([start.session, outcome.configuration.session]),
             options=options.chosen,
             scheme=models.get(outcome.configuration.recipe).scheme,
+            unfinished=outcome.unfinished,
         )
         made = models.get(outcome.configuration.recipe).path
         settings = TunedSettings.of(
@@ -239,7 +240,7 @@ def search_in_stages(
             if report is not None and search.incumbent.recipe.pipeline != ORIGINAL:
                 search.decide("rules", rule_choices(report))
         models.keep({search.incumbent.recipe, *(search.configuration(c).recipe for c in search.history)})
-        if goal != "size" and is_onnxruntime:
+        if goal != "size" and is_onnxruntime and not search.is_exhausted:
             search.decide("optimizers", optimizer_choices(_modifying_optimizers(search, folder)))
         if search.chosen == before or search.is_exhausted:
             return

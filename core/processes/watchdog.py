@@ -57,9 +57,12 @@ def required_progress(progress: Callable[[], object], patience: float, failure: 
 
 @dataclass(slots=True)
 class _TimeLimit:
+    """A limit of a command, or of a part of one, whose end is not told to the supervisor and cannot be lifted."""
+
     seconds: float
     deadline: float  # of time.monotonic, which all processes share
     subject: Callable[[], str]
+    is_of_command: bool = True
 
     def message(self) -> str:
         return f"{self.subject()} did not finish within {self.seconds:g} s; nothing was written"
@@ -91,10 +94,29 @@ def time_limit(seconds: float | None, subject: Callable[[], str]) -> Generator[N
         _LIMIT.reset(token)
 
 
+@contextmanager
+def ended_by(end: float) -> Generator[None]:
+    """Raise TimeLimitError if the block goes on after `end`, a time of `time.monotonic`, or after the command's limit.
+
+    As with `time_limit`, waiting for a worker process ends then, and other code ends where it checks the limit. But the
+    process of a command is not killed, and the limit cannot be lifted.
+    """
+    if end == inf:
+        yield
+        return
+    token = _LIMIT.set(_TimeLimit(0.0, min(end, time_limit_end()), str, is_of_command=False))
+    try:
+        yield
+    except TimeLimitReached as e:
+        raise TimeLimitError("the time limit was reached") from e
+    finally:
+        _LIMIT.reset(token)
+
+
 def tell_time_limit() -> None:
     """Send the supervisor of this process the time limit, and the task to report."""
     limit = _LIMIT.get()
-    if limit is not None and limit.deadline < inf and is_supervised():
+    if limit is not None and limit.is_of_command and limit.deadline < inf and is_supervised():
         tell(TIME, (limit.deadline + GRACE, TimeLimitError.exit_code, printable_line(limit.message())))
 
 
@@ -124,8 +146,9 @@ def lift_time_limit() -> None:
     limit = _LIMIT.get()
     if limit is not None:
         require_time()
-        limit.deadline = inf
-        tell(TIME, None)
+        if limit.is_of_command:
+            limit.deadline = inf
+            tell(TIME, None)
 
 
 def require_time() -> None:

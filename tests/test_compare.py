@@ -271,7 +271,7 @@ def test_installed_tools_are_selected_by_default(monkeypatch: pytest.MonkeyPatch
 
 def timed_row(made_by: str, *, online: bool, median: float, creation: float, found: ComparisonReport) -> Row:
     latency = Latency(1, 9, median, median, median, median, median, ((median,) * 9,))
-    measured = ModelMetrics(creation_seconds=creation, latencies={1: latency})
+    measured = ModelMetrics(creation_seconds=creation, creations=(creation, creation), latencies={1: latency})
     return structs.replace(found.rows[1], made_by=made_by, online=online, measured=measured, failure="")
 
 
@@ -283,6 +283,7 @@ def test_online_optimization_is_difference_of_rows(found: ComparisonReport) -> N
     ]
     (left,) = online_optimizations(rows)
     assert left.extra_creation_seconds == pytest.approx(0.2)
+    assert left.extra_creation_interval == pytest.approx((0.2, 0.2))
     assert left.latency_ratio is not None
     assert left.latency_ratio.ratio == pytest.approx(0.5)
     assert left.nodes - left.nodes_after == rows[1].stats.nodes - rows[1].online_stats.nodes
@@ -461,7 +462,10 @@ def with_long_values(found: ComparisonReport) -> ComparisonReport:
             replace(measured, latencies={1: latency, 32: fast}), {1: wide[i % 3], 32: wide[(i + 1) % 3]})
         for i, name in enumerate(tools) for online in (False, True)
     ]  # fmt: skip
-    left = [OnlineOptimization(name, 123_456, 100_000, (-1) ** i * 123.4, wide[i % 3]) for i, name in enumerate(tools)]
+    bounds = [(120.1, 126.7), (-126.7, -120.1)]
+    left = [
+        OnlineOptimization(name, 123_456, 100_000, 123.4, wide[i % 3], bounds[i % 2]) for i, name in enumerate(tools)
+    ]
     return replace(
         found, rows=[*rows, LOST, structs.replace(LOST, online=True)], online_optimizations=left, batches=[1, 32, 10240]
     )

@@ -228,7 +228,10 @@ def online_optimization_table(report: ComparisonReport) -> Table:
     cells = list[TableRow]()
     for left in report.online_optimizations:
         time = EMPTY_CELL if left.latency_ratio is None else ratio_with_bounds(left.latency_ratio)
-        extra = duration(left.extra_creation_seconds) if left.extra_creation_seconds > 0 else "within noise"
+        bounds = left.extra_creation_interval
+        extra: Cell = "within noise"
+        if bounds is not None and bounds[0] > 0:
+            extra = duration(left.extra_creation_seconds), duration_range(bounds)
         tone = "ours" if left.made_by == OURS else ""
         cells.append(TableRow((left.made_by, str(left.nodes), str(left.nodes - left.nodes_after), extra, time), tone))
     headings = ("Left for ORT", "nodes", "removed", "added\nloading", "time with it\nagainst without")

@@ -20,6 +20,7 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import CPU, LEVELS, SessionConfig
 from ...core.run.phase_timer import MEASURING, PhaseTimer
+from ...core.support.confidence_intervals import mean_interval
 from ...core.verify.engine_verdict import compare_in_engine
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
@@ -265,7 +266,11 @@ def online_optimizations(rows: Sequence[Row]) -> list[OnlineOptimization]:
             continue
         if then.online_stats is None or then.measured is None:
             continue
-        extra_seconds = then.measured.creation_seconds - row.measured.creation_seconds
+        extra = [a - b for a, b in zip(then.measured.creations, row.measured.creations, strict=False)]
+        extra = extra or [then.measured.creation_seconds - row.measured.creation_seconds]
+        middle, *interval = mean_interval(extra) if len(extra) > 1 else extra
         ratio = next(iter(latency_ratios(then.measured, row.measured).values()), None)
-        result.append(OnlineOptimization(row.made_by, row.stats.nodes, then.online_stats.nodes, extra_seconds, ratio))
+        bounds = (interval[0], interval[1]) if interval else None
+        nodes = row.stats.nodes, then.online_stats.nodes
+        result.append(OnlineOptimization(row.made_by, *nodes, middle, ratio, bounds))
     return result

@@ -68,7 +68,7 @@ class ModelMetrics:
     """The metrics of a model under one config, measured in fresh processes, or the `failure` as one line.
 
     Attributes:
-        creation_seconds: the time to create a session, the median over the processes.
+        creation_seconds: the time to create a session, the median over the processes, whose `creations` are in order.
         resident_bytes: memory of a process after loading and running the model with one sample.
         peak_bytes: the peak memory of that process; `virtual_bytes` is its address space.
         baseline_bytes: memory of a process that has only loaded the engine.
@@ -90,6 +90,7 @@ class ModelMetrics:
     precision: str = SINGLE
     set_peaks: tuple[int, ...] = field(default=(), repr=False)
     virtual_bytes: int = 0
+    creations: tuple[float, ...] = field(default=(), repr=False)
 
     @property
     def loaded(self) -> LoadMetrics:

@@ -896,6 +896,13 @@ class EffortOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class QuietOptions:
+    """What is printed by commands that write a model, only for the command line."""
+
+    quiet: bool = report_option(False, "Print only warnings and errors.", flags=("-q", "--quiet"))
+
+
+@dataclass(frozen=True, kw_only=True)
 class FormatOptions:
     """Formats of the report, only for the command line."""
 

@@ -38,15 +38,17 @@ def report_on(
     compute: Callable[[AnyOptions], AnyReport],
     describe: Callable[[AnyReport], Document],
     outputs: Outputs | None = None,
+    *,
+    quiet: bool = False,
 ) -> AnyReport:
     """Call `compute` with the options and with `progress`, and print its report; the options say where JSON goes."""
     from ..report.terminal import Terminal  # noqa: PLC0415 - imports rich
 
     outputs = outputs or Outputs.parse((), options.json)
     json = None if outputs.json == STANDARD_OUTPUT else outputs.json
-    with shown_progress(Terminal(quiet=outputs.is_quiet)) as progress:
+    with shown_progress(Terminal(quiet=outputs.is_quiet or quiet)) as progress:
         report = compute(replace(options, json=json, progress=progress))
-    print_report(report, describe(report), outputs)
+    print_report(report, describe(report), outputs, quiet=quiet)
     return report
 
 

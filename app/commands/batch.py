@@ -11,7 +11,7 @@ import typer
 from ...core.errors import UsageError
 from ..cli.command_class import TRUST
 from ..cli.outputs import Outputs
-from ..options import ReportOptions, option, output_option, report_option, require, speed_option
+from ..options import QuietOptions, ReportOptions, option, output_option, report_option, require, speed_option
 from .actions import ACTIONS, DEFAULT, WORKER
 from .batch_command import ARGUMENTS, ActionOptions, BatchCommand, action_options
 
@@ -35,7 +35,7 @@ Names = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchOptions(ReportOptions):
+class BatchOptions(ReportOptions, QuietOptions):
     """The options of `passes batch`."""
 
     do: str = option(DEFAULT, f"{', '.join(ACTIONS)}; options of that command can be given, too.", "COMMAND")
@@ -80,7 +80,6 @@ class BatchOptions(ReportOptions):
     summarize: Path | None = report_option(
         None, "Write the table and the page again from the results in this folder.", "DIR", kind=Path
     )
-    quiet: bool = report_option(False, "Print only warnings and errors.", flags=("-q", "--quiet"))
 
 
 def batch(ctx: typer.Context, options: BatchOptions, sources: Names = None) -> int:

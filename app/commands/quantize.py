@@ -8,6 +8,7 @@ from functools import partial
 from ..cli.exit_codes import UNVERIFIED
 from ..cli.parameters import Model, path_of
 from ..cli.report_output import report_on
+from ..options import QuietOptions
 from ..quantize.quantize_options import QuantizationOptions
 
 EXIT_CODES = """Exit codes: 0 done, with a quantized model or the original; 1 bad model, data or labels; 2 usage
@@ -19,12 +20,12 @@ EXAMPLES = {
 }
 
 
-def quantize(model: Model, options: QuantizationOptions) -> int:
+def quantize(model: Model, options: QuantizationOptions, shown: QuietOptions) -> int:
     """Quantize a model for onnxruntime: smaller and never slower, within an accuracy budget."""
     from ..quantize.document import describe  # noqa: PLC0415 - imports numpy
     from ..quantize.quantize import quantize_model  # noqa: PLC0415 - imports onnx and numpy
 
     options = replace(options, op_errors=options.json is not None)
     described = partial(describe, output=path_of(options.output))
-    report = report_on(options, lambda o: quantize_model(model, o).report, described)
+    report = report_on(options, lambda o: quantize_model(model, o).report, described, quiet=shown.quiet)
     return UNVERIFIED if report.is_undecided else 0

@@ -21,7 +21,7 @@ FRAMES = (box.HEAVY_HEAD, box.SIMPLE_HEAD)
 TONES = {"ours": "bold", "total": "bold", "wrong": "red", "bad": "red", "open": "yellow", "muted": "dim"}
 MAX_WIDTH = 100_000  # columns
 BORDER = 3  # columns of a frame for each table column
-MIN_NAME_WIDTH = 12  # columns for names and other texts, which are then folded
+MIN_NAME_WIDTH = 12  # columns for names and other texts; longer ones may be folded
 MIN_CUT_WIDTH = 30  # columns for a name that may be truncated
 
 
@@ -82,6 +82,7 @@ def _framed(table: Table, frame: box.Box, width: int) -> RichTable:
             _text(tuple(heading.split("\n"))),
             overflow="fold",
             justify="left" if is_text else "right",
+            min_width=min(MIN_NAME_WIDTH, _width(table, i)) if is_text else None,
             no_wrap=not is_text,
         )
     cut = [i for i, heading in enumerate(table.headings) if heading in table.cut]
@@ -112,9 +113,7 @@ def _fits(table: Table, frame: box.Box, console: Console) -> bool:
     options, framed = console.options.update(max_width=MAX_WIDTH), _framed(table, frame, console.width)
 
     def spare(column: Column) -> int:
-        if column.no_wrap:
-            return 0
-        sizes = [Measurement.get(console, options, c) for c in (column.header, *column.cells)]
-        return max(s.maximum for s in sizes) - min(MIN_NAME_WIDTH, max(s.minimum for s in sizes))
+        sizes = (Measurement.get(console, options, c).maximum for c in (column.header, *column.cells))
+        return 0 if column.min_width is None else max(sizes) - column.min_width
 
     return Measurement.get(console, options, framed).maximum - sum(map(spare, framed.columns)) <= console.width

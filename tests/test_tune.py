@@ -1070,6 +1070,8 @@ def test_output_of_the_command(model: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert re.search(r"intra-op threads +│ 1 +│ +0\.70 \(0\.\d\d-0\.\d\d\)", text)
     assert text.endswith("written to t.onnx, t_settings.json, t_session.py\n")
     assert {p.name for p in model.parent.iterdir()} == {"m.onnx", "t.onnx", "t_settings.json", "t_session.py"}
+    quiet = CliRunner().invoke(app, ["tune", "m.onnx", "-q", *options])
+    assert (quiet.exit_code, quiet.output) == (0, "")
 
 
 def test_command_says_that_the_machine_is_busy(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,12 +41,18 @@ def lift_conv(g: RewriteBuilder, x: Value, w: Value, op: Op) -> Value:
 
 @rule(weighted_conv, group="lift-convs")
 def flatten_conv(g: RewriteBuilder, x: Value, w: Value, op: Op) -> Value:
-    """Conv(x, w) => Unsqueeze(Conv(Squeeze(x), w)), without the last axis, of extent 1, if the kernel is long"""
+    """Conv(x, w) => Unsqueeze(Conv(Squeeze(x), w)), without the last axis, of extent 1, if the kernel is long
+
+    Only the kernel of blocks leaves out the points of padding: with 64 points on 16 and on 8 elements, the Conv of one
+    axis took 1.4 and 3.2 times as long, on 32 elements 0.8 times.
+    """
     require(w.rank == 4 and w.static_shape[3] == 1 and w.static_shape[2] >= LONG, "no long kernel along the first axis")
     require(w.dtype == TensorProto.FLOAT, "kernels of other types were not measured")
     require(known_extent(x, 3) == 1, "there are several columns")
     around = conv_window(op, w, x)
     require(any(around.pads[::2]), "without padding it is fast")
+    extent, reach = x.shape[2], 1 + (around.kernel[0] - 1) * around.dilations[0]
+    require(not isinstance(extent, int) or 2 * extent >= reach, "most points of the kernel read padding")
     require(not any(around.pads[1::2]), "it pads the columns")
     require_replaceable(w)
     narrow = g.Conv(

@@ -58,6 +58,9 @@ test_columns_become = columns.all_become("""
     pads: y = Conv<kernel_shape=[16,1], pads=[7,0,8,0]>(x, w, b)
         => s = Squeeze(x, a) v = Conv<kernel_shape=[16], pads=[7,8], strides=[1], dilations=[1], group=1>(s, w, b)
            y = Unsqueeze(v, a)
+    half of the points on padding [x=N,2,8,1]: y = Conv<pads=[7,0,8,0]>(x, w)
+        => s = Squeeze(x, a) v = Conv<kernel_shape=[16], pads=[7,8], strides=[1], dilations=[1], group=1>(s, w)
+           y = Unsqueeze(v, a)
     strides and groups [w=4,1,16,1]: y = Conv<pads=[8,0,0,0], strides=[2,3], dilations=[2,1], group=2>(x, w)
         => s = Squeeze(x, a) v = Conv<kernel_shape=[16], pads=[8,0], strides=[2], dilations=[2], group=2>(s, w)
            y = Unsqueeze(v, a)
@@ -68,6 +71,8 @@ test_columns_become = columns.all_become("""
 test_columns_stay = columns.all_stay("""
     no padding: y = Conv(x, w, b)
     short [w=4,2,15,1]: y = Conv<pads=[7,0,7,0]>(x, w, b)
+    more padding than elements [x=N,2,7,1]: y = Conv<pads=[7,0,8,0]>(x, w, b)
+    dilated [x=N,2,15,1]: y = Conv<pads=[15,0,15,0], dilations=[2,1]>(x, w, b)
     several columns [x=N,2,32,3]: y = Conv<pads=[7,0,8,0]>(x, w, b)
     columns of an unknown number [x=N,2,32,W]: y = Conv<pads=[7,0,8,0]>(x, w, b)
     padded columns: y = Conv<pads=[7,1,8,0]>(x, w, b)

@@ -443,6 +443,19 @@ def test_empty_outputs_are_not_verified() -> None:
     assert verdict.notes == ("y is empty on all inputs, so only its type and shape were compared",)
 
 
+def test_sizes_that_a_model_needs_are_asked_for() -> None:
+    """An exporter may write the sizes of its example into constants, and symbols into the declarations."""
+    texts = {
+        "g (float[N,4] x) => (float[7] y) <int64[1] s = {7}> { y = Reshape(x, s) }": True,
+        "g (float[2,4] x) => (float[7] y) <int64[1] s = {7}> { y = Reshape(x, s) }": False,
+        "g (float[N] x) => (float[N] y) { y = NoSuchOp(x) }": False,
+    }
+    for text, is_asked in texts.items():
+        with pytest.raises(UnverifiableError) as caught:
+            oracle_of(load(text))
+        assert str(caught.value).endswith("; if it needs certain sizes, give --shape x:N,...") == is_asked
+
+
 def test_oversized_inputs_are_not_generated() -> None:
     with pytest.raises(
         UnverifiableError, match=r"no inputs are generated for the original: .* 1,099,511,627,776 elements"

@@ -282,7 +282,10 @@ class InputSearch:
             count = element_count(self.inputs, dict.fromkeys(free_symbols(self.inputs), 1) | self.fixed)
             why = f"they would have {count:,} elements or more; give inputs of your own"
             raise UnverifiableError(f"no inputs are generated for the original: {why}")
-        raise UnverifiableError(f"the original fails on all inputs that were tried: {why}")
+        sized = [i.name for i in self.inputs if any(s not in self.fixed for s in free_symbols([i]))]
+        is_loaded = "cannot load" not in why
+        hint = f"; if it needs certain sizes, give --shape {sized[0]}:N,..." if sized and is_loaded else ""
+        raise UnverifiableError(f"the original fails on all inputs that were tried: {why}{hint}")
 
     def _with_distinct_sizes(self, run: ReferenceRun) -> ReferenceRun:
         """The run at sizes that differ where possible, if the sizes of `run` are all equal.

@@ -4,13 +4,13 @@ import json
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import commands
 import pytest
 from msgspec.structs import replace
 from passwright.core.errors import UnverifiableError
-from passwright.core.processes.worker_process import RequestFailed
+from passwright.core.processes.worker_process import RequestFailed, WorkerExit
 from passwright.testing.model_comparison import ComparisonProcess, RewriteComparison
 from rewriting import load, op_types
 
@@ -242,6 +242,30 @@ def test_crash_is_reported_and_survived() -> None:
         found: Any = compare(REQUEST)
         assert found.message.startswith("on the rewritten model, onnxruntime crashed (SIGKILL)")
         assert compare(REQUEST) is None
+
+
+@pytest.mark.parametrize(("late", "is_wrong"), [({0}, False), ({0, 2}, True)])
+def test_only_a_second_timeout_is_reported(late: set[int], is_wrong: bool) -> None:
+    """On a busy machine, a comparison may be late although the model is not."""
+
+    class LateWorker:
+        def __init__(self) -> None:
+            self.calls = 0
+
+        def call(self) -> Any:
+            return self
+
+        def compare(self, _: RewriteComparison) -> None:
+            self.calls += 1
+            if self.calls - 1 in late:
+                raise WorkerExit(None, 60.0, "")
+
+    with ComparisonProcess() as compare:
+        real, compare._process = compare._process, cast("Any", LateWorker())
+        found = compare(REQUEST)
+        compare._process = real
+    message = "on the rewritten model, onnxruntime did not end within 60 s"
+    assert (found.message if found else "") == (message if is_wrong else "")
 
 
 def test_internal_error_keeps_its_traceback() -> None:

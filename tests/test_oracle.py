@@ -226,6 +226,15 @@ def test_failing_model_has_a_failing_verdict(body: str, start: str) -> None:
     assert str(found) == start + found.reason
 
 
+def test_sizes_of_0_are_said_to_be_untried_if_the_result_may_fail_on_them() -> None:
+    graph = "g (float[b,2,5,4] x) => (float[b,2,5,4] y)"
+    parts = load(f"{graph} {{ t = Transpose<perm=[0,1,3,2]>(x) z = MatMul(x, t) e = Softmax(z) y = MatMul(e, x) }}", 23)
+    fused = load(f"{graph} {{ y = Attention<scale=1.0>(x, x, x) }}", 23)
+    oracle = oracle_of(parts)
+    assert any("sizes of 0" in note for note in oracle.compare(fused.SerializeToString()).notes)
+    assert not any("sizes of 0" in note for note in oracle.compare(parts.SerializeToString()).notes)
+
+
 def test_subset_of_input_sets() -> None:
     oracle = oracle_of(load(RELU))
     zeros = [a.input_set for a in oracle.runs if a.input_set.kind == "zeros"]

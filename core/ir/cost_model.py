@@ -10,7 +10,7 @@ from typing import Protocol
 import onnx
 
 from ..errors import require
-from .expressions import Dim, Shape, substitute
+from .expressions import Dim, Shape, is_known_le, substitute
 
 
 class Typed(Protocol):
@@ -39,6 +39,7 @@ class CostModel:
         nominal_dim: the assumed size of an unknown dim.
         slow_kernels: operators whose kernel takes longer than the ops that it replaces, with the additional seconds per
             element; for "Attention softcap", per element of the scores.
+        nonempty: operators that fail on empty inputs. Rules add one only if no extent of its inputs can be 0.
 
     Examples:
         >>> chip = CostModel(1e-6, 1e-6, block_bytes_per_second=4e9, strided_bytes_per_second=1e9)
@@ -54,6 +55,7 @@ class CostModel:
     flops_per_second: float = inf
     nominal_dim: int = 16
     slow_kernels: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
+    nonempty: frozenset[str] = frozenset()
 
     def elements(self, value: Typed) -> int:
         """The number of elements of a value. Raises MatchFailure if its rank is unknown."""
@@ -91,6 +93,12 @@ class CostModel:
             enough = slower * self.elements(x) <= saved * self.op_seconds
             require(enough, f"{op_type} takes longer than its parts on this number of elements")
 
+    def require_nonempty(self, op_type: str, *inputs: Typed) -> None:
+        """Decline an operator that fails on empty inputs if an extent of `inputs` may be 0."""
+        for dim in (d for x in inputs if op_type in self.nonempty for d in x.shape):
+            is_positive = dim is not None and is_known_le(1, dim)
+            require(is_positive, f"{op_type} fails on empty inputs, and an extent may be 0")
+
     def _extent(self, dim: Dim) -> int:
         found = None if dim is None else substitute(dim, lambda _: self.nominal_dim)
         return max(0, found) if isinstance(found, int) else self.nominal_dim
@@ -113,6 +121,7 @@ CPU = CostModel(
         "ReduceSumSquare": 0.6e-9,
         "Softplus": 10e-9,
     },
+    nonempty=frozenset({"Attention"}),
 )
 """The costs of onnxruntime 1.31's CPU provider in one thread: figures that `benchmarks/calibrate.py` printed, rounded.
 

@@ -311,9 +311,11 @@ class Oracle:
             self.add_runs_near(model, finds_limits=options.finds_limits)
         chosen = self._runs_on(options.input_sets)
         is_avoided = (backend is None or options.avoids_empty) and not spec.given_inputs
-        may_crash = is_avoided and any(map(_has_zero_size, chosen))
-        if may_crash and not serialized_supports_empty_tensors(model):
+        if is_avoided and any(map(_has_zero_size, chosen)) and not serialized_supports_empty_tensors(model):
             chosen = [r for r in chosen if not _has_zero_size(r) or r is self.runs[0]]
+            notes.append(
+                "sizes of 0 were not tried, as onnxruntime may fail or crash on them with the operators of the result"
+            )
         loose = original.unseeded_outputs.intersection(spec.random_outputs)
         unseeded = tuple(n for n in self.output_names if n in loose)
         only_derived = derived.unseeded_outputs - original.unseeded_outputs

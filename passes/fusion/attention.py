@@ -212,6 +212,7 @@ def build_attention(g: RewriteBuilder, z: Value, v: Value, axis: int, *, guarded
     require(z.rank == v.rank and axis in {-1, z.rank - 1}, "the softmax is not over the last dim, or ranks differ")
     require(q.dtype == transposed_keys.dtype == v.dtype, "the operands differ in type")
     require_heads(q, transposed_keys, v)
+    g.costs.require_nonempty("Attention", q, transposed_keys, v)
     mask = build_mask(g, scores, v, guarded=guarded)
     softmax_type = z.dtype if z.dtype != v.dtype else None
     keys = untransposed_keys(g, transposed_keys)

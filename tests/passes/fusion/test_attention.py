@@ -5,14 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.core.proof.rule_condition import condition_of
+from passwright.core.run.pipeline import Pipeline
 from passwright.passes.fusion import attention
 from passwright.passes.fusion.attention import FUSE_CACHE_INTO_ATTENTION, fuse_attention
 from passwright.passes.movement import reshapes
 from passwright.passes.movement.layout_propagation import move_transposes
+from passwright.passes.targets import ORT
 from rewrite_tables import Rewrites
 from rewriting import apply_passes, each, load, op_types, require_equivalent, run
 
-FUSE_ATTENTION = rule_pass(attention, "fuse-attention")
+FUSE_IN_BASIC = rule_pass(attention, "fuse-attention")
+FUSE_ATTENTION = Pipeline("attention", (FUSE_IN_BASIC,), costs=ORT.costs)
 FUSE_INTO_ATTENTION = rule_pass(attention, "fuse-into-attention")
 MERGE_TRANSPOSES = rule_pass(move_transposes, "merge-transposes")
 MERGE_RESHAPES = rule_pass(reshapes, "merge-reshapes")
@@ -38,9 +41,22 @@ LAST = "e = Softmax<axis=-1>(z) y = MatMul(e, v)"
 PRODUCTS = "z = MatMul(p, t) e = Softmax(z) y = MatMul(e, v)"
 ONE = "g (float[b,2,5,4] x) => (float[] y)"
 TURNED = "g (float[b,2,5,4] q, float[b,2,4,7] k, float[b,2,7,3] v) => (float[] y)"
+GROWING = "float[2,2,5,4] q, float[2,2,N,4] k, float[2,2,1,4] n, float[2,2,N,3] v, float[2,2,1,3] u"
 DEFAULT = "y = Attention<scale=0.5>(q, k, v)"
 PLAIN = "y = Attention<scale=1.0>(q, k, v)"
 
+in_basic = attentions.using(FUSE_IN_BASIC, FUSE_INTO_ATTENTION)
+test_sizes_that_may_be_0_stay_in_basic = in_basic.all_stay(f"""
+    batch: {SCORES} z = Mul(a, s) {LAST}
+    queries [graph=g ({Q.replace("b,2,5", "2,2,N")}) => (float[] y)]: {SCORES} z = Mul(a, s) {LAST}
+    keys [graph=g ({Q.replace("b", "2").replace("7", "N")}) => (float[] y)]: {SCORES} z = Mul(a, s) {LAST}
+""")
+test_sizes_that_are_positive_become_in_basic = in_basic.all_become(f"""
+    numbers [graph=g ({Q.replace("b", "2")}) => (float[] y)]: {SCORES} z = Mul(a, s) {LAST} => {DEFAULT}
+    one more key than N [graph=g ({GROWING}) => (float[] y)]: l = Concat<axis=2>(k, n) w = Concat<axis=2>(v, u)
+        t = Transpose<perm=[0,1,3,2]>(l) {PRODUCTS.replace("p, t", "q, t").replace("v)", "w)")}
+        => l = Concat<axis=2>(k, n) w = Concat<axis=2>(v, u) y = Attention<scale=1.0>(q, l, w)
+""")
 test_becomes = attentions.all_become(f"""
     scaled: {SCORES} z = Mul(a, s) {LAST} => {DEFAULT}
     scaled from the left [opset=24]: {SCORES} z = Mul(s, a) {LAST} => {DEFAULT}

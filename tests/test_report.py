@@ -59,6 +59,14 @@ def test_bytes_equal_the_message_size() -> None:
     assert result.report.after.bytes == result.model.ByteSize()
 
 
+@pytest.mark.parametrize(("name", "external"), [("m.onnx", "never"), ("m.onnx", 1), ("m.ort", "auto")])
+def test_bytes_are_those_of_the_files(name: str, external: str | int, tmp_path: Path) -> None:
+    """External data has its place in the model, and onnxruntime its own format."""
+    report = optimize(load(TEXT, weights=WEIGHTS), output=tmp_path / name, external_data=external).report
+    assert report.after.bytes == sum(path.stat().st_size for path in tmp_path.iterdir())
+    assert len([*tmp_path.iterdir()]) == 1 + (external == 1)
+
+
 def test_every_pass_has_a_record_in_order() -> None:
     records = {p["name"]: p for p in strict(report_of().to_json())["passes"]}
     assert list(records) == [p.name for p in leaves(PIPELINES["basic"])]

@@ -227,7 +227,8 @@ def optimize_model(model: ModelLike, options: RunOptions) -> Result:
                 if races is None or not races.has_lost or not choice.options.check_speed:
                     break
             visualization = run_visualization(setup, run, outcome)
-            report = _report(setup, run, outcome, races, unfit)
+            size = publication.model_bytes or outcome.exported.serialized.size
+            report = _report(setup, run, outcome, races, unfit, size)
             names = outcome.result.name_map() if setup.paths.name_map is not None else None
             if setup.paths.model is not None and options.wants(report):
                 report.written_to = str(setup.paths.model.path)
@@ -256,15 +257,20 @@ def _recorded(model: ModelLike, options: RunOptions) -> AbstractContextManager[R
 
 
 def _report(
-    setup: RunSetup, run: PipelineRun, outcome: RunOutcome, races: SpeedRaces | None, unfit: list[SkippedPass]
+    setup: RunSetup,
+    run: PipelineRun,
+    outcome: RunOutcome,
+    races: SpeedRaces | None,
+    unfit: list[SkippedPass],
+    size: int,
 ) -> Report:
-    """The report of a run without the passes that are `unfit` for the model."""
+    """The report of a run without the passes that are `unfit` for the model, whose result takes `size` bytes."""
     change_log, model = outcome.result.change_log, outcome.exported.model
     report = Report(
         setup.source.label,
         run.pipeline.name,
         setup.before,
-        Stats.of(model, outcome.exported.serialized.size),
+        Stats.of(model, size),
         pass_records(run.pipeline, change_log),
         outcome.verdict,
         run.rejected,

@@ -101,6 +101,14 @@ class Publication:
 
         return self._add(self.model, write)
 
+    @property
+    def model_bytes(self) -> int:
+        """The bytes of the staged model with its external data; 0 without one."""
+        staged = self._staged[0] if self._staged and self.model is not None else None
+        if staged is None or staged.file is not self.model:
+            return 0
+        return sum(path.stat().st_size for path in (staged.path, staged.data) if path is not None)
+
     def discard_model(self) -> None:
         """Remove the staged model."""
         self._staged.pop(0).stage.remove()

@@ -6,7 +6,7 @@ import gc
 import json
 import os
 import subprocess
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
 from types import SimpleNamespace
@@ -19,10 +19,8 @@ from passwright.core.processes.process_limits import let_idle_threads_sleep
 from passwright.core.support import gc_pause
 
 if TYPE_CHECKING:
-    from passwright.core.calibration.collection_worker import CollectionWorker
     from passwright.core.ort.remote_backend import RemoteBackend
     from passwright.core.ort.sessions import SessionConfig
-    from passwright.core.processes.worker_process import WorkerProcess
     from passwright.testing.model_comparison import ComparisonProcess
 
 let_idle_threads_sleep()  # of all processes that tests start
@@ -150,28 +148,6 @@ def _checks_share_process(comparison_process: ComparisonProcess) -> Iterator[Non
     """Let `passwright check` compare in the shared process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("passwright.app.check.rule_check.ComparisonProcess", lambda: nullcontext(comparison_process))
-        yield
-
-
-@pytest.fixture(scope="session")
-def shared_collection_worker() -> Iterator[WorkerProcess[CollectionWorker]]:
-    """A process for statistics that all tests share."""
-    from passwright.core.calibration.collection import RUN_TIMEOUT, WORKER, WorkerProcess
-
-    with WorkerProcess[Any](WORKER, RUN_TIMEOUT) as worker:
-        yield worker
-
-
-@pytest.fixture(scope="module")
-def _collections_share_process(shared_collection_worker: WorkerProcess[CollectionWorker]) -> Iterator[None]:
-    """Collect statistics in the shared process, not in one for each collection."""
-
-    class Shared:
-        def __class_getitem__(cls, _: type) -> Callable[..., AbstractContextManager[WorkerProcess[CollectionWorker]]]:
-            return lambda *_, **__: nullcontext(shared_collection_worker)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("passwright.core.calibration.collection.WorkerProcess", Shared)
         yield
 
 

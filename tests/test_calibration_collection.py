@@ -22,7 +22,6 @@ from passwright.core.ort.value_files import read_value
 from passwright.core.serialization.proto_queries import copy_without
 from rewriting import each, load
 
-pytestmark = pytest.mark.usefixtures("_collections_share_process")
 Array = np.ndarray[Any, Any]
 TEXT = """g (float[N,3] x, bool c, int64 n, double[2] p) => (float[N,3] y, float[N,3] z, double[2] h)
 <float[3] w = {1,2,3}> {

@@ -1,6 +1,7 @@
 """Sessions in a separate process, which may crash, hang or be wrong."""
 
 import sys
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +25,7 @@ PAD = """g (float[N,1,4,4] x) => (float[N,1,5,5] y) <int64[8] p = {0,0,1,1,0,0,1
 RANDOM = "g (float[N,9] x) => (float[N,9] y) { r = RandomUniformLike(x) y = Add(x, r) }"
 DIES = "os.kill(os.getpid(), 9)"
 HANGS = "time.sleep(600)"
+FULL = "fail('no room')"
 
 
 def oracle_of(model: onnx.ModelProto) -> Oracle:
@@ -35,9 +37,13 @@ def fake(load: str, run: str = "pass") -> tuple[str, ...]:
     """The command of a worker that loads and runs models in these ways."""
     script = f"""
 import os, time
+from passwright.core.errors import MemoryExhausted
 from passwright.core.processes.worker_process import serve
+def fail(why): raise MemoryExhausted(why)
 class Fake:
-    def load(self, *_): {load}
+    loads = unloads = 0
+    def load(self, *_): self.loads += 1; {load}
+    def unload(self): self.unloads += 1
     def run(self, *_): {run}
 serve(Fake())
 """
@@ -161,3 +167,27 @@ def test_optimized_model_is_saved_with_external_weights(tmp_path: Path) -> None:
     assert (tmp_path / "left.onnx.data").stat().st_size >= 64 * 64 * 4
     x = {"x": np.ones((1, 64), np.float32)}
     np.testing.assert_array_equal(LoadedModel(saved).run(["y"], x)[0], np.full((1, 64), 64, np.float32))
+
+
+def test_next_backend_takes_the_process_without_its_model(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    command = fake("pass", f"open({str(log)!r}, 'a').write(f'{{os.getpid()}} {{self.loads}} {{self.unloads}}\\n')")
+    for _ in range(2):
+        with RemoteBackend(command=command) as remote:
+            remote(b"anything").run(["y"], {})
+    (first, *counts), (second, *later) = (line.split() for line in log.read_text().splitlines())
+    assert (second, counts, later) == (first, ["1", "0"], ["2", "1"])
+
+
+@pytest.mark.parametrize("fails_again", [True, False])
+@pytest.mark.parametrize("failure", [DIES, FULL])
+def test_failure_counts_only_in_a_process_that_ran_no_other_models(failure: str, *, fails_again: bool) -> None:
+    """A model of an earlier backend may have damaged the process, or left less memory."""
+    command = fake("pass", failure if fails_again else f"self.loads > 1 and {failure}")
+    with RemoteBackend(command=command) as remote:
+        remote(b"anything")
+    with RemoteBackend(command=command) as remote:
+        session = remote(b"anything")
+        with pytest.raises(EvaluationError, match=r"crashed|no room") if fails_again else nullcontext():
+            session.run(["y"], {})
+        assert remote.crashes == (failure == DIES) * (1 + fails_again)

@@ -22,7 +22,7 @@ from ..ir.graph import Graph, defined_values
 from ..ort import value_files
 from ..ort.backends import is_lack_of_memory, session_memory
 from ..ort.sessions import ENABLE_ALL, SessionConfig
-from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
+from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, worker_pool
 from ..support.scratch_folder import ScratchFolder
 from ..support.suggestions import did_you_mean
 from .collection_worker import CollectionWorker
@@ -69,7 +69,10 @@ def collect_statistics(
         tested_for_nan = _values_tested_for_nan(loaded.graph)
         samples = _write_samples(feeds, folder)
         memory = session_memory(path, config)
-        worker = stack.enter_context(WorkerProcess[CollectionWorker](WORKER, RUN_TIMEOUT, memory=memory)).call()
+        process: WorkerProcess[CollectionWorker] = worker_pool().take(WORKER)
+        process.limit_memory(memory)
+        worker = process.call(RUN_TIMEOUT)
+        stack.callback(worker_pool().give_back, process, worker.unload)
         with _collection_errors():
             worker.load(path, config)
         largest = max(range(len(samples)), key=lambda i: samples[i].stat().st_size)

@@ -268,6 +268,10 @@ class CollectionWorker:
         """Set the model file, which has its external weights next to it."""
         self.path, self.config = path, config
 
+    def unload(self) -> None:
+        """Free the memory of the model and of the statistics."""
+        self.collectors, self.observed = {}, None
+
     def sizes(self, names: Iterable[str], feeds: Path) -> dict[str, int]:
         """The maximum number of elements that each observable value has on a sample."""
         observed = self._observe(names, shapes=True)

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 from ..errors import MORE_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError, UnverifiableError
 from ..io.split_models import Loadable, SplitFile, file_of, load_file
 from ..processes.custom_operators import runtime_name
-from ..processes.worker_process import Command, RequestFailed, WorkerExit, WorkerProcess, module_command, serve
+from ..processes.worker_process import (
+    Command,
+    RequestFailed,
+    WorkerExit,
+    WorkerProcess,
+    module_command,
+    serve,
+    worker_pool,
+)
 from ..support.scratch_folder import ScratchFolder
 from .backends import LOAD_TIMEOUT, TERMINATION_GRACE, Arrays, LoadedModel, is_lack_of_memory, session_memory
 from .engines import SINGLE
 from .sessions import UNOPTIMIZED, SessionConfig
 from .value_files import with_arrays
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -30,10 +39,14 @@ class SessionWorker:
 
     def load(self, model: bytes | Path | SplitFile, config: SessionConfig) -> str:
         """Load a model, replacing the previous one; return the precision in which it runs. Raises ModelLoadError."""
-        self.session = None
-        gc.collect()  # frees the memory of the previous session
+        self.unload()
         self.session = LoadedModel(model if isinstance(model, bytes) else load_file(model), config)
         return self.session.precision
+
+    def unload(self) -> None:
+        """Free the memory of the session."""
+        self.session = None
+        gc.collect()
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None, most: int) -> list[Any]:
         """Run the model once, for at most `timeout` seconds. Raises EvaluationError.
@@ -57,11 +70,12 @@ OUTPUTS_SHARE = 8  # 1/n of the process's memory that outputs of a run may take
 
 @dataclass(slots=True)
 class RemoteBackend:
-    """A `Backend`: the engine of a `config`, with one session at a time, in a process that is started when needed.
+    """A `Backend`: the engine of a `config`, with one session at a time, in a process that is taken from the pool.
 
     Another session replaces the previous one. The process's memory limit depends on the size of its model. Use as a
-    context manager. `crashes` counts crashed and killed processes. `_written` is the last model given, with its file;
-    `_loaded` is the session in the process.
+    context manager. `crashes` counts crashed and killed processes. `_is_used`: the process ran models of other
+    backends, which may have damaged it or left less memory; `_is_full`: it lacked memory. `_written` is the last model
+    given, with its file; `_loaded` is the session in the process.
     """
 
     config: SessionConfig = UNOPTIMIZED
@@ -69,19 +83,24 @@ class RemoteBackend:
     command: Command = WORKER
     crashes: int = field(default=0, init=False)
     _process: WorkerProcess[SessionWorker] = field(init=False)
+    _is_used: bool = field(init=False)
+    _is_full: bool = field(default=False, init=False)
     _folder: ScratchFolder = field(default_factory=ScratchFolder, init=False)
     _numbers: count[int] = field(default_factory=count, init=False)
     _written: tuple[Loadable, Path | SplitFile] | None = field(default=None, init=False)
     _loaded: tuple[RemoteSession, int | None] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._process = WorkerProcess(self.command, self.timeout)
+        self._process = worker_pool().take(self.command)
+        self._is_used = not self._process.is_unused
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._process.terminate()
+        if self._is_full:
+            self._process.terminate()
+        worker_pool().give_back(self._process, self._process.call(self.timeout).unload)
         self._folder.remove()
 
     def __call__(self, model: Loadable, *, config: SessionConfig | None = None) -> RemoteSession:
@@ -89,7 +108,7 @@ class RemoteBackend:
         config = config or self.config
         session = RemoteSession(self, self._source(model), config, session_memory(model, config))
         try:
-            self.load(session)
+            self._in_process(lambda: self.load(session))
         except WorkerExit as e:
             raise ModelLoadError(f"{e.describe(runtime_name(config.engine_name))} as it loads it") from e
         except EvaluationError as e:
@@ -110,26 +129,38 @@ class RemoteBackend:
         if self._loaded is None or self._loaded[0] is not session or self._loaded[1] != self._process.pid:
             self._loaded = None
             self._process.limit_memory(session.memory)
-            with self._counting_crashes():
-                session.precision = self._process.call(self.timeout).load(session.model, session.config)
+            session.precision = self._process.call(self.timeout).load(session.model, session.config)
             self._loaded = session, self._process.pid
 
     def run(
         self, session: RemoteSession, outputs: Sequence[str], feeds: Arrays, timeout: float | None, most: int
     ) -> list[Any]:
         """Run a session in its worker. Raises EvaluationError, RequestFailed and WorkerExit."""
-        self.load(session)
         allowed = self.timeout if timeout is None else timeout + TERMINATION_GRACE
-        with self._counting_crashes():
+
+        def run() -> list[Any]:
+            self.load(session)
             return self._process.call(allowed).run(list(outputs), with_arrays(feeds), timeout, most)
 
-    @contextmanager
-    def _counting_crashes(self) -> Generator[None]:
+        return self._in_process(run)
+
+    def _in_process(self, work: Callable[[], T]) -> T:
+        """The result of `work`, which is done again in a new process if a used one crashes or lacks memory."""
         try:
-            yield
-        except WorkerExit:
+            return work()
+        except WorkerExit as e:
             self.crashes += 1
-            raise
+            if e.code is None or not self._is_used:
+                raise
+        except EvaluationError as e:
+            if not is_lack_of_memory(e):
+                raise
+            self._is_full = True
+            if not self._is_used:
+                raise
+            self._process.terminate()
+        self._is_used = self._is_full = False
+        return self._in_process(work)
 
 
 @dataclass(slots=True, eq=False)

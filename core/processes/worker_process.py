@@ -532,8 +532,15 @@ class WorkerPool:
                 return worker
         return WorkerProcess(command, inf, memory=None)
 
-    def give_back(self, worker: WorkerProcess[Any]) -> None:
-        """Keep a worker for reuse, or end it if there already is one."""
+    def give_back(self, worker: WorkerProcess[Any], clear: Callable[[], object] | None = None) -> None:
+        """Keep a worker for reuse, or end it if there already is one.
+
+        It first does `clear`, a method of its `call()`; if it is busy, it is ended instead.
+        """
+        if clear is not None and worker.is_alive and not worker.is_busy:
+            worker.begin(clear)
+        elif clear is not None:
+            worker.terminate()
         if worker.is_alive:
             self._keep(worker)
 

@@ -107,11 +107,7 @@ class OracleProcess:
 
     def close(self) -> None:
         """Remove all files, and return the process to the pool."""
-        if self._worker.is_alive and not self._worker.is_busy:
-            self._worker.begin(self._remote.close)
-            worker_pool().give_back(self._worker)
-        else:
-            self._worker.terminate()
+        worker_pool().give_back(self._worker, self._remote.close)
         self._scratch.remove()
 
     def wait(self) -> Self:

@@ -37,7 +37,7 @@ from sample_reports import quantization
 
 from passwright import quantize
 
-pytestmark = pytest.mark.usefixtures("_collections_share_process", "_commands_share_process", "_verifies_in_process")
+pytestmark = pytest.mark.usefixtures("_commands_share_process", "_verifies_in_process")
 DIGITS = ROOT / "golden_models" / "trained"
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e"
 

@@ -21,7 +21,7 @@ from rewriting import load
 
 from passwright import quantize
 
-pytestmark = pytest.mark.usefixtures("_collections_share_process", "_commands_share_process", "_verifies_in_process")
+pytestmark = pytest.mark.usefixtures("_commands_share_process", "_verifies_in_process")
 DIGITS = ROOT / "golden_models" / "trained" / "digits_mlp.onnx"
 
 

@@ -37,7 +37,7 @@ from rewriting import cases, each, load, op_types, run
 from simulated_races import SimulatedMachine
 from tiers import needs_openvino, slow_unless
 
-pytestmark = pytest.mark.usefixtures("_collections_share_process", "_commands_share_process", "_verifies_in_process")
+pytestmark = pytest.mark.usefixtures("_commands_share_process", "_verifies_in_process")
 SPEC = QUANTIZATION_TARGETS["portable"].spec({})
 RNG = np.random.default_rng(0)
 FEEDS = [{"x": RNG.normal(size=(1, 8, 6, 6)).astype(np.float32)} for _ in range(4)]

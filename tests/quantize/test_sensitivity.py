@@ -15,7 +15,7 @@ from passwright.core.ort import remote_backend
 from passwright.passes.targets import QUANTIZATION_TARGETS
 from rewriting import load, run
 
-pytestmark = pytest.mark.usefixtures("_collections_share_process", "_verifies_in_process")
+pytestmark = pytest.mark.usefixtures("_verifies_in_process")
 SPEC = QUANTIZATION_TARGETS["x86-vnni"].spec({})
 WIDTH = 192
 LAYERS = 12

@@ -423,6 +423,30 @@ def test_large_models_run_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sets == [[True, True, False, False], [True] * 4, [False, False, True, True]]
 
 
+def test_process_of_a_model_alone_is_that_of_its_first_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless it counts providers, for which it unloads the model, or there is no memory for all."""
+    for finds, share, count in ((False, 0.5, 2 * 2), (True, 0.5, 3 * 2), (False, 0.0, 3 * 2)):
+        loads, alive = list[Path](), set[Path]()
+
+        class Counted(FakeWorker):
+            def load(self, *arguments: Any) -> LoadMetrics:
+                loads.append(self.folder)  # noqa: B023 - called in this round
+                alive.add(self.folder)  # noqa: B023 - as above
+                return super().load(*arguments)
+
+            def terminate(self) -> None:
+                alive.discard(self.folder)  # noqa: B023 - as above
+
+        with monkeypatch.context() as patch:
+            patch.setattr(benchmark, "WorkerProxy", Counted)
+            patch.setattr(benchmark, "AVAILABLE_SHARE", share)
+            config = structs.replace(LEAST, finds_providers=finds, process_sets=2)
+            targets = [BenchmarkTarget(Path(f"{name}.onnx"), USUAL) for name in "ab"]
+            found = benchmark.run_benchmark(targets, {1: {"x": np.ones(1)}}, config)
+        assert (len(loads), len({*loads}), alive) == (count, count, set())
+        assert all(m.set_peaks == (30, 30) for m in found)
+
+
 def test_failing_models_do_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     failures = {"bad": "bad at ENABLE_ALL", "a": "", "crash": "it crashed", "b": ""}
     found = measured(monkeypatch, *failures)

@@ -216,11 +216,12 @@ def run_benchmark(
 ) -> list[ModelMetrics]:
     """Measure all targets, interleaved, with the same `feeds` (arrays by name, by batch size).
 
-    Each target first runs alone, to measure its memory and providers, and whether it runs. Targets that do not fit into
-    memory together run in groups, each with the `baseline`. Raises UnverifiableError for feeds that cannot be sent to a
-    process.
+    Each target first runs alone, to measure its memory and providers, and whether it runs; unless it counted providers,
+    its process is that of its first set. Targets that do not fit into memory together run in groups, each with the
+    `baseline`. Raises UnverifiableError for feeds that cannot be sent to a process.
     """
-    with ScratchFolder() as folder:
+    with ScratchFolder() as folder, ExitStack() as exits:
+        budget = int(psutil.virtual_memory().available * AVAILABLE_SHARE)
         common = _write_batches(feeds, folder / "feeds")
         runs: list[_TargetRun] = []
         for i, t in enumerate(targets):
@@ -229,11 +230,15 @@ def run_benchmark(
         with suppress(TimeLimitError), ended_by(config.until):
             for run in runs:
                 progress(f"measuring: loading {run.target.model.name}")
-                run.run_alone(finds_providers=config.finds_providers)
+                room = budget - sum(other.peak for other in runs if other is not run)
+                run.run_alone(exits, room, finds_providers=config.finds_providers)
             loaded = [run for run in runs if not run.failure]
             first = loaded.index(runs[baseline]) if runs[baseline] in loaded else 0
-            budget = int(psutil.virtual_memory().available * AVAILABLE_SHARE)
             groups = [*memory_groups([run.peak for run in loaded], budget, first)] if loaded else []
+            if len(groups) > 1:
+                exits.close()
+                for run in loaded:
+                    run.ready = None
             for index, group in enumerate(groups):
                 began, longest = monotonic(), 0.0
                 end = began + (config.until - began) / (len(groups) - index)
@@ -282,7 +287,10 @@ def _write_batches(feeds: Mapping[int, Mapping[str, Any]], folder: Path) -> dict
 
 @dataclass(eq=False)
 class _TargetRun:
-    """The measurements of a target so far. `sets` has the times by batch size for each set of processes."""
+    """The measurements of a target so far. `sets` has the times by batch size for each set of processes.
+
+    `ready` is a process with the target, for the next set.
+    """
 
     target: BenchmarkTarget
     feeds: dict[int, Path]
@@ -294,18 +302,22 @@ class _TargetRun:
     creations: list[float] = field(default_factory=list[float])
     sets: list[dict[int, CallTimes]] = field(default_factory=list[dict[int, CallTimes]])
     set_peaks: list[int] = field(default_factory=list[int])
+    ready: WorkerProxy | None = None
 
     def start_worker(self, exits: ExitStack) -> WorkerProxy:
-        """Load the target in a new process, which ends with `exits`."""
-        folder, name = Path(f"{self.folder}-{len(self.creations)}"), self.target.config.engine_name
-        worker = WorkerProxy(folder, self.timeout, memory=self.memory, engine=name)
+        """The target in the `ready` process or a new one, which ends with `exits`."""
+        worker, self.ready, peak = self.ready, None, self.peak
+        if worker is None:
+            folder, name = Path(f"{self.folder}-{len(self.creations)}"), self.target.config.engine_name
+            worker = WorkerProxy(folder, self.timeout, memory=self.memory, engine=name)
+            exits.callback(worker.terminate)
+            with _record_failure(self):
+                loaded = worker.load(self.target.model, self.target.config, self.feeds, self.target.callers)
+                self.loaded, peak = self.loaded or loaded, loaded.peak
+                self.creations.append(loaded.creation)
         exits.callback(worker.terminate)
-        with _record_failure(self):
-            loaded = worker.load(self.target.model, self.target.config, self.feeds, self.target.callers)
-            self.loaded = self.loaded or loaded
-            if self.sets:
-                self.set_peaks[-1] = loaded.peak
-            self.creations.append(loaded.creation)
+        if self.sets:
+            self.set_peaks[-1] = peak
         return worker
 
     @cached_property
@@ -323,15 +335,21 @@ class _TargetRun:
         """The threads that compute an op."""
         return self.loaded.threads if self.loaded is not None else 1
 
-    def run_alone(self, *, finds_providers: bool) -> None:
-        """Measure memory, and count the nodes of providers, unless already known."""
+    def run_alone(self, exits: ExitStack, room: int, *, finds_providers: bool) -> None:
+        """Measure memory, and count the nodes of providers, unless already known.
+
+        Without providers, the process is then `ready` until `exits`, if it takes at most `room` bytes.
+        """
         if self.loaded is not None:
             return
-        with ExitStack() as exits:
-            worker = self.start_worker(exits)
+        with ExitStack() as own:
+            worker = self.start_worker(own)
             if finds_providers and not self.failure and self.target.config.is_onnxruntime:
                 with _record_failure(self):
                     self.providers = worker.provider_node_counts(next(iter(self.feeds.values())))
+            elif not self.failure and self.peak <= room:
+                self.ready = worker
+                exits.push(own.pop_all())
 
     def metrics(self) -> ModelMetrics:
         """The metrics of everything that was measured."""

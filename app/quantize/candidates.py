@@ -106,13 +106,15 @@ def _sources(passes: Sequence[Pass]) -> frozenset[str]:
 class Candidate:
     """A compressed model, the lossy changes that made it, and the reasons why passes did not change other places.
 
-    `shortened`: the names of the float model in place of which its values have short ones.
+    `removed`: the channels that its float model lacks. `shortened`: the names of the float model in place of which its
+    values have short ones.
     """
 
     model: Model = field(repr=False)
     changes: tuple[Change, ...]
     is_external: bool
     declines: Mapping[str, str] = field(default_factory=dict[str, str])
+    removed: Sequence[RemovedChannels] = ()
     shortened: set[str] = field(default_factory=set[str], repr=False)
 
     @property
@@ -164,7 +166,7 @@ class Candidate:
         """
         graph, size = self.model.graph, constant_bytes(self.model.graph)
         graphs = list(graph.with_subgraphs())
-        if not self.changes or size >= SMALL_MODEL:
+        if not (self.changes or self.removed) or size >= SMALL_MODEL:
             return
         graph.context.has_provenance = False
         fixed = {*graph.inputs, *graph.outputs, *(v for g in graphs for v in g.pinned)}
@@ -229,7 +231,7 @@ class CandidateBuilder(Struct, frozen=True):
         made = tuple(c for c in result.change_log.changes if c.by in self.scheme.sources)
         declined = (result.change_log.declines.get(p.name, {}) for p in (*self.scheme.lossy, *self.scheme.stores))
         reasons = {place: reason for found in declined for place, reason in found.items()}
-        return Candidate(result.model, made, self.source.is_external, reasons)
+        return Candidate(result.model, made, self.source.is_external, reasons, self.removed)
 
 
 def replaced_operators(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, str]:

@@ -155,7 +155,8 @@ def test_small_models_have_short_texts(tmp_path: Path) -> None:
         onnx.checker.check_model(saved)
 
 
-def test_long_inner_names_of_small_models_are_short(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scheme", ["int8-weights", "pruned"])
+def test_long_inner_names_of_small_models_are_short(tmp_path: Path, scheme: str) -> None:
     """Where they are a tenth of the weights; inputs and outputs keep theirs, also in bodies that read outer values."""
     long = "a_layer_of_a_network_with_many_of_them_" * 6
     text = f"""g (float[1,32,2,2] input_of_the_model, bool c) => (float[1,32,2,2] output_of_the_model) {{
@@ -168,8 +169,11 @@ def test_long_inner_names_of_small_models_are_short(tmp_path: Path) -> None:
     for i, node in enumerate(model.graph.node):
         node.name = f"{long}node{i}"
     source = model_source(model, inline=True)
-    ((_, variant),) = chosen_schemes("int8-weights", source, None, SPEC)["int8-weights"]
-    found = built_first({"": variant}, "int8-weights", tmp_path / "searched.onnx")
+    samples = rng.normal(size=(8, 1, 32, 2, 2)).astype(np.float32)
+    given = [{"input_of_the_model": x, "c": np.array(i % 2 == 0)} for i, x in enumerate(samples)]
+    data = Calibration(source, given) if scheme == "pruned" else None
+    (_, variant), *_ = chosen_schemes(scheme, source, data, SPEC)[scheme]
+    found = built_first({"": variant}, scheme, tmp_path / "searched.onnx")
     size = found.candidate.write(tmp_path / "again.onnx")
     found.candidate.save(tmp_path / "saved.onnx")
     searched, saved = (onnx.load(tmp_path / name) for name in ("searched.onnx", "saved.onnx"))

@@ -109,9 +109,8 @@ class Trial:
         return (inf, inf) if score is None else (score.loss, inf if score.snr is None else -score.snr)
 
     def is_more_accurate(self, other: Trial) -> bool:
-        """Whether it has less loss than another trial, or noise that is CLOSER to none."""
-        (loss, noise), (more, louder) = self.inaccuracy, other.inaccuracy
-        return loss < more or noise < louder - CLOSER
+        """Whether it has less loss than another trial, or as much with less noise, or noise that is CLOSER to none."""
+        return self.inaccuracy < other.inaccuracy or self.inaccuracy[1] < other.inaccuracy[1] - CLOSER
 
 
 @dataclass(frozen=True)
@@ -230,15 +229,18 @@ class Search:
         """Add the candidates within the budget to the finalists.
 
         Schemes are tried in rounds, as many in each as can be built in half of the time that is left. Of the first one
-        at least a candidate is scored, that which is best for the goal; pruned ones are the last, as few are within the
-        budget at first. Once one is within the budget, better ones that are not are repaired before others are scored.
+        at least a candidate is scored, that which is best for the goal; if there is no time for a second one, that
+        which only stores weights with fewer bits, as most of these are within the budget. Pruned ones are the last, as
+        few are at first. Once one is within the budget, better ones that are not are repaired before others are scored.
         """
         over: list[BuiltCandidate] = []
         self._schemes = {**self._schemes, **schemes}
         pending = dict(schemes)
         while pending and not ((finalists or len(pending) < len(schemes)) and self._is_exhausted()):
             starts = self._starts(pending)
-            for start in sorted(self.ordered(starts), key=lambda b: b.builder.scheme.is_base):
+            is_only = not finalists and self._elapsed + 2 * self.seconds > RESERVE * self.limits.seconds
+            first = self.stores if is_only else {b.trial.scheme for b in starts if not b.builder.scheme.is_base}
+            for start in sorted(self.ordered(starts), key=lambda b: b.trial.scheme not in first):
                 start.trial.outcome = start.trial.outcome or self._rejection(start, finalists)
                 if start.trial.outcome:
                     self._outrun += [start] if start.trial.outcome.endswith(ANOTHER) else []
@@ -265,8 +267,8 @@ class Search:
             is_last = start is over[-1] and not has_more
             self._work_until(inf if is_last else self._elapsed + REPAIRING * (self.limits.seconds - self._elapsed))
             repaired = None if self._rejection(start, [*finalists, *found]) else self._within_budget(start)
+            self._work_until(inf)
             found += [] if repaired is None else self._with_stored_weights(repaired)
-        self._work_until(inf)
         return found
 
     def _work_until(self, end: float) -> None:
@@ -571,7 +573,7 @@ class Search:
         trial, builder = found.trial, found.builder
         has_stores = trial.scheme in self.stores or builder.scheme.stores
         for name, passes in () if has_stores else self.stores.items():
-            if self._is_exhausted():
+            if self._is_exhausted(RESERVE):
                 break
             self.progress(f"quantizing: {trial.scheme}, storing {name}")
             variant = f"{trial.variant}, {name}" if trial.variant else name

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
@@ -219,7 +220,7 @@ def test_of_equal_losses_less_noise_is_more_accurate(tmp_path: Path) -> None:
     class Noisy(HarmfulPlaces):
         def score(self, model: Path | bytes, _: Any = None) -> Score:
             found = super().score(model)
-            return Score(1.0, 0.0, 20 - 2 * found.loss)
+            return Score(1.0, 0.0, 20 - 0.5 * found.loss)
 
     search, schemes = built_search(tmp_path, Noisy(("m1", "m3")))
     (found,) = search.run(schemes)
@@ -227,7 +228,7 @@ def test_of_equal_losses_less_noise_is_more_accurate(tmp_path: Path) -> None:
     while closer := search.more_accurate(found):
         (found,) = closer
         noises.append(found.trial.score.snr if found.trial.score is not None else None)
-    assert noises == [18, 20]
+    assert noises == [19.5, 20]
 
 
 HARMFUL = [("y0",), ("m5",), ("y0", "m5"), ("m1", "y2", "y7")]
@@ -434,6 +435,24 @@ def test_weights_are_stored_in_the_first_way_within_the_budget(tmp_path: Path) -
     assert (bits, reason) == (32, "int8-weights: over the budget; half-weights: over the budget")
 
 
+def test_result_that_is_found_late_is_stored_in_fewer_bits(tmp_path: Path) -> None:
+    """In part of the time for the last scores."""
+    found = list[list[str]]()
+    for number, seconds in enumerate((700, 800)):
+        (folder := tmp_path / str(number)).mkdir()
+        search, schemes = stored_search(folder, {"a"}, lambda _: True)
+        score = search.criterion.score
+
+        def late(model: Any, config: Any, search: Search = search, score: Any = score, seconds: int = seconds) -> Score:
+            if (result := score(model, config)).loss < 1:
+                search._start = monotonic() - seconds
+            return result
+
+        search.criterion.score = late
+        found.append([b.trial.variant for b in search.run(schemes)])
+    assert found == [["minmax, int8-weights", "minmax"], ["minmax"]]
+
+
 def test_unfused_groups_are_left_out_before_the_race(tmp_path: Path) -> None:
     def unfused(_: Path, changes: Collection[tuple[str, str]]) -> dict[tuple[str, str], str]:
         return {key: "onnxruntime does not fuse it" for key in changes if key[1] == "m3"}
@@ -607,6 +626,21 @@ def test_the_fastest_is_scored_where_the_time_is_spent_before(tmp_path: Path) ->
     (best,) = search.run(schemes)
     assert (best.trial.scheme, search.scored, search.ended_by) == ("small", 1, "time")
     assert [t.outcome for t in search.trials if t.scheme == "large"] == [LIMITED]
+
+
+@pytest.mark.parametrize(("seconds", "scored"), [(20, "small"), (30, "large")])
+def test_stored_weights_are_scored_where_there_is_time_for_one(tmp_path: Path, seconds: float, scored: str) -> None:
+    """They are the most likely result."""
+    race = races(ratios(0.9, 0.01), ratios(0.4, 0.01))
+    search, schemes = schemes_of_sizes(tmp_path, limits=Limits(9, 600), stores={"large": ()}, seconds=seconds)
+
+    def late(models: Sequence[Path], precisions: Any) -> list[RaceRatios | str]:
+        search._start = monotonic() - 700
+        return race(models, precisions)
+
+    search.race = late
+    assert search.run(schemes)[-1].trial.scheme == scored
+    assert [t.scheme for t in search.trials if t.score is not None] == [scored]
 
 
 @pytest.mark.parametrize(("seconds", "second"), [(100, 1), (400, 2), (700, 0)])

@@ -89,6 +89,7 @@ SCORE_SHARE = 0.05  # of the time, for a run of the original on all samples of a
 RACE_SHARE = 0.3  # of the time that is left of a search, for the calls of a race
 RACE_END = 0.5  # of the time that is left of a search, after which no further processes of a race begin
 LEAST_RACE_TIME = 0.1  # seconds of calls of a model, however little time is left
+SMALL_CONSTANTS = "fold-constants{max_growth=4kB,max_share=0.01}"  # engines fold the others as they load the model
 SEARCHING, OPTIMIZING, DESCRIBING = "searching", "optimizing the float model", "describing the result"
 
 
@@ -382,6 +383,7 @@ def prepare(
         model, widened = with_wide_halves(model, source, folder)
         run_options = RunOptions(
             target.pipeline,
+            enable=[SMALL_CONSTANTS],
             inputs=samples.first,
             freeze_initializers=options.freeze_initializers,
             map=names,

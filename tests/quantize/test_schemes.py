@@ -374,6 +374,21 @@ def test_a_model_is_quantized_from_end_to_end(schemes: str, tmp_path: Path, monk
     assert report.is_original == ("DequantizeLinear" not in op_types(made) and "Cast" not in op_types(made))
 
 
+def test_constants_that_take_more_bytes_than_the_ops_that_compute_them_stay_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """onnxruntime computes them as it loads the model; a matrix of sines takes as many bytes as all weights."""
+    text = "g (float[N,64] x) => (float[N,64] y) { t = Mul(r, c) s = Sin(t) h = MatMul(x, s) y = MatMul(h, w) }"
+    weights = {
+        name: RNG.normal(size=dims).astype(np.float32) for name, dims in {"r": (64, 1), "c": 64, "w": (64, 64)}.items()
+    }
+    model = load(text, weights=weights)
+    SimulatedMachine(lambda _: 1e-3).replace_real_one(monkeypatch)
+    result = quantize_model(model, QuantizationOptions(scheme="half-weights", goal="size", min_time=0.02))
+    assert result.report.result.bytes < 0.7 * result.report.original.bytes
+    assert "Sin" in op_types(result.model)
+
+
 def test_a_result_that_is_larger_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "g (float[1,8,6,6] x) => (float[1,8,6,6] y) { d = Conv(x, w) a = Relu(d) p = Conv(a, w) y = Relu(p) }"
     model = load(text, opset=21, weights={"w": RNG.normal(size=(8, 8, 1, 1)).astype(np.float32)})

@@ -288,6 +288,15 @@ def test_data_beside_labels_are_for_calibration_alone(tmp_path: Path) -> None:
     assert read_samples(source, many, None, "", 0).counts == {"calibration": 128, "search": 86, "report": 86}
 
 
+def test_time_of_scores_is_that_of_single_rows(tmp_path: Path) -> None:
+    """Of a model that runs no others, as one that has the memory for one row."""
+    text = "g (float[N,2] x) => (float[N,2] y) <int64[2] s = {1,2}> { n = Neg(x) y = Reshape(n, s) }"
+    source = model_source(load(text), inline=True)
+    np.savez(tmp_path / "labelled.npz", x=ROWS, labels=np.arange(10) % 2)
+    samples = read_samples(source, None, tmp_path / "labelled.npz", "", 0)
+    assert samples.affordable(source.loadable(), ["y"], 1000.0) > 1000
+
+
 @pytest.mark.parametrize("labelled", [False, True])
 def test_as_many_samples_are_scored_as_the_time_allows(tmp_path: Path, labelled: bool) -> None:
     source = model_source(load("g (float[N,2] x) => (float[N,2] y) { y = Neg(x) }"), inline=True)

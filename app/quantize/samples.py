@@ -217,6 +217,7 @@ class Samples(Struct, frozen=True):
         0 if it does not run on the first ones.
         """
         part = self.search
+        part = part.chosen(np.arange(1)) if isinstance(part, LabelledPart) else part
         given, rows = (next(part.feeds()), part.batch) if isinstance(part, LabelledPart) else (part[0], 1)
         with RemoteBackend(AS_USERS_RUN) as remote, suppress(EvaluationError):
             session = remote(original)

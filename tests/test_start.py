@@ -20,8 +20,8 @@ FOR_HELP = {"passwright"} | {
     f"passwright.{name}"
     for name in (
         "app", "core", "core.processes", "core.support", "core.errors",
-        "core.processes.process_limits", "core.processes.supervisor", "core.support.gc_pause",
-        "core.support.printable_text", "core.support.supervision",
+        "core.processes.process_limits", "core.processes.supervisor", "core.support.context_values",
+        "core.support.gc_pause", "core.support.printable_text", "core.support.supervision",
         "app.cli", "app.cli.entry", "app.cli.exit_codes", "app.cli.help_pages", "app.cli.signals",
         "app.cli.standard_streams",
     )

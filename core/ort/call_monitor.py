@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from mmap import mmap
@@ -13,6 +13,8 @@ from time import monotonic
 from types import MappingProxyType
 from typing import Any
 
+from ..support.context_values import set_within_block
+
 Facts = Mapping[str, Any]
 CallMonitor = Callable[[Facts | None, float | None], None]
 """Called before each backend call with facts and its time limit in seconds (None: unlimited); after it, with None."""
@@ -20,24 +22,14 @@ _MONITOR: ContextVar[CallMonitor | None] = ContextVar("_MONITOR", default=None)
 _FACTS: ContextVar[Facts] = ContextVar("_FACTS", default=MappingProxyType({}))
 
 
-@contextmanager
-def monitored_by(monitor: CallMonitor) -> Generator[None]:
+def monitored_by(monitor: CallMonitor) -> AbstractContextManager[None]:
     """Report the calls of the block to `monitor`."""
-    token = _MONITOR.set(monitor)
-    try:
-        yield
-    finally:
-        _MONITOR.reset(token)
+    return set_within_block(_MONITOR, monitor)
 
 
-@contextmanager
-def call_facts(**facts: Any) -> Generator[None]:
+def call_facts(**facts: Any) -> AbstractContextManager[None]:
     """Add facts to the reported calls of the block, such as whose model they run."""
-    token = _FACTS.set({**_FACTS.get(), **facts})
-    try:
-        yield
-    finally:
-        _FACTS.reset(token)
+    return set_within_block(_FACTS, {**_FACTS.get(), **facts})
 
 
 @contextmanager

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from pathlib import PurePath
 
 from msgspec import Struct
+
+from ..support.context_values import set_within_block
 
 
 class KernelPlace(Struct, frozen=True):
@@ -46,14 +47,9 @@ def set_custom_operators(added: CustomOperators | None) -> None:
     _CURRENT.set(added)
 
 
-@contextmanager
-def with_custom_operators(added: CustomOperators | None) -> Generator[None]:
+def with_custom_operators(added: CustomOperators | None) -> AbstractContextManager[None]:
     """Set the operators within the block, here and in workers; None keeps the current ones."""
-    token = _CURRENT.set(_CURRENT.get() if added is None else added)
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
+    return set_within_block(_CURRENT, _CURRENT.get() if added is None else added)
 
 
 def add_custom_operators(added: CustomOperators | None) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ..support.context_values import set_within_block
 
 if TYPE_CHECKING:
     import ctypes
@@ -52,14 +53,9 @@ def default_memory() -> int:
 _GIVEN_MEMORY: ContextVar[int | None] = ContextVar("_GIVEN_MEMORY", default=None)
 
 
-@contextmanager
-def given_memory(limit: int | None) -> Generator[None]:
+def given_memory(limit: int | None) -> AbstractContextManager[None]:
     """Make `memory_for_model` return this limit, given by a user, within the block; None for the default."""
-    token = _GIVEN_MEMORY.set(_GIVEN_MEMORY.get() if limit is None else limit)
-    try:
-        yield
-    finally:
-        _GIVEN_MEMORY.reset(token)
+    return set_within_block(_GIVEN_MEMORY, _GIVEN_MEMORY.get() if limit is None else limit)
 
 
 def memory_for_model(size: int, threads: int = 0, *, values: int = 0) -> int:

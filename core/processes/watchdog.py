@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from _thread import start_new_thread
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +14,7 @@ from threading import Event, Lock
 from time import monotonic
 
 from ..errors import PassesError, TimeLimitError
+from ..support.context_values import set_within_block
 from ..support.printable_text import printable_line
 from ..support.supervision import PROGRESS, TIME, is_supervised, tell
 
@@ -126,14 +127,9 @@ def time_limit_end() -> float:
     return inf if limit is None else limit.deadline
 
 
-@contextmanager
-def wanted_by(end: float) -> Generator[None]:
+def wanted_by(end: float) -> AbstractContextManager[None]:
     """Let verification in the block try fewer inputs to end by a time of `time.monotonic`; nothing ends there."""
-    token = _WANTED_END.set(end)
-    try:
-        yield
-    finally:
-        _WANTED_END.reset(token)
+    return set_within_block(_WANTED_END, end)
 
 
 def wanted_end() -> float:

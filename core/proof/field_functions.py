@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial, reduce
 from typing import Any, cast
@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..operators.object_array import FORMULAS
+from ..support.context_values import set_within_block
 from . import finite_field as ff
 from .annotated_array import LostError, losing_what_is_written, plain
 from .finite_field import FieldArray
@@ -31,14 +32,9 @@ BY_NAME: ContextVar[bool] = ContextVar("BY_NAME", default=False)
 """Whether only the name of each operation counts as known, so that equal results have equal bits."""
 
 
-@contextmanager
-def operations_by_name() -> Generator[None]:
+def operations_by_name() -> AbstractContextManager[None]:
     """Treat each operation as an unknown function, except that sums and products commute."""
-    token = BY_NAME.set(True)
-    try:
-        yield
-    finally:
-        BY_NAME.reset(token)
+    return set_within_block(BY_NAME, True)
 
 
 def named(name: str, *operands: FieldArray) -> FieldArray:

@@ -9,8 +9,8 @@ one is replaced by a hash of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from fractions import Fraction
 from functools import cache, reduce
@@ -19,6 +19,8 @@ from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct
+
+from ..support.context_values import set_within_block
 
 Ints = np.ndarray[Any, Any]
 P, Q = 2102999, 1051499
@@ -99,13 +101,18 @@ def mixed(numbers: Ints, salt: int) -> Ints:
         return ((z ^ (z >> np.uint64(31))) >> np.uint64(2)).astype(np.int64)
 
 
+def _powers(generator: int, count: int, modulus: int) -> Ints:
+    """The first powers of a generator, by exponent."""
+    powers = np.ones(1, np.int64)
+    while len(powers) < count:
+        powers = np.concatenate([powers, powers * pow(generator, len(powers), modulus) % modulus])
+    return powers[:count]
+
+
 @cache
 def power_table() -> Ints:
-    """The powers of the generator, by exponent."""
-    powers = np.ones(1, np.int64)
-    while len(powers) < Q:
-        powers = np.concatenate([powers, powers * pow(GENERATOR, len(powers), P) % P])
-    return powers[:Q]
+    """The powers of the generator of the squares of Z_P, by exponent."""
+    return _powers(GENERATOR, Q, P)
 
 
 @cache
@@ -119,12 +126,10 @@ def logarithm_table() -> Ints:
 @cache
 def inverse_table(modulus: int) -> Ints:
     """The inverses modulo P or Q, by residue; 0 for 0."""
-    generator, order = GENERATORS[modulus], modulus - 1
-    powers = np.ones(1, np.int64)
-    while len(powers) < order:
-        powers = np.concatenate([powers, powers * pow(generator, len(powers), modulus) % modulus])
+    order = modulus - 1
+    powers = _powers(GENERATORS[modulus], order, modulus)
     table = np.zeros(modulus, np.int64)
-    table[powers[:order]] = powers[-np.arange(order) % order]
+    table[powers] = powers[-np.arange(order) % order]
     return table
 
 
@@ -222,17 +227,12 @@ ALWAYS_DEFINED: ContextVar[bool] = ContextVar("ALWAYS_DEFINED", default=False)
 """Whether a root or logarithm that the field lacks is a hash of its operand, for which no law is known."""
 
 
-@contextmanager
-def roots_always_defined() -> Generator[None]:
+def roots_always_defined() -> AbstractContextManager[None]:
     """Replace the roots and logarithms of numbers that are no squares by numbers about which nothing is known.
 
     Equal results are then equal in the reals, but laws of roots do not hold.
     """
-    token = ALWAYS_DEFINED.set(True)
-    try:
-        yield
-    finally:
-        ALWAYS_DEFINED.reset(token)
+    return set_within_block(ALWAYS_DEFINED, True)
 
 
 def log(a: FieldArray) -> FieldArray:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from contextvars import ContextVar
 from pathlib import Path
 from types import CodeType, ModuleType
 
 from ..errors import PluginError
 from .author_errors import describe_exception
+from .context_values import set_within_block
 from .regular_files import open_regular, unreadable
 
 FILE_MODULE_PREFIX = "passwright_local_"
@@ -45,14 +46,9 @@ def _without_bytecode() -> Generator[None]:
         sys.dont_write_bytecode = before
 
 
-@contextmanager
-def imported_once() -> Generator[None]:
+def imported_once() -> AbstractContextManager[None]:
     """Import a file only once in the block, because a command may read it for its passes and for its kernels."""
-    token = _IMPORTED.set(_IMPORTED.get() or {})
-    try:
-        yield
-    finally:
-        _IMPORTED.reset(token)
+    return set_within_block(_IMPORTED, _IMPORTED.get() or {})
 
 
 def import_file(path: Path) -> ModuleType:

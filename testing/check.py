@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -33,11 +34,12 @@ from ..core.rewriting.rules import Contract, Rule
 from ..core.run.pipeline import Pass, function_of
 from ..core.run.transforms import definition
 from ..core.support.author_errors import is_each, require_argument, require_type
+from ..core.verify.kept_values import LazyValues
 from .case import Case, Fault, FaultKind
 from .fault_report import CheckResult
 from .fuzzing import RuleTester, Setting, fuzz_rule
 from .guided_search import Quantizer, no_quantization
-from .model_comparison import Comparer, MeasuredRanges, compare_models, measure_ranges
+from .model_comparison import Comparer, compare_models, measure_ranges
 from .rewriting import operators_of
 
 DEFAULT_BUDGET = 600
@@ -214,7 +216,8 @@ def quantizer_for(rule: Rule, given: QuantizationSpec | None, measure: Measure) 
     base, measured = spec or QuantizationSpec(), lru_cache(MAX_MEASURED)(measure)
 
     def quantize(model: onnx.ModelProto) -> QuantizationSpec:
-        return structs.replace(base, ranges=MeasuredRanges(base.ranges, model, measured))
+        rest = LazyValues(lambda: measured(model.SerializeToString()))  # measured when the first of them is read
+        return structs.replace(base, ranges=ChainMap(cast("dict[str, Range]", base.ranges), cast("Any", rest)))
 
     return quantize
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import islice
 from math import inf
 from types import TracebackType
@@ -240,28 +239,6 @@ def measure_ranges(model: bytes) -> dict[str, Range]:
     except (UnverifiableError, ModelLoadError, EvaluationError):
         return {}
     return found
-
-
-class MeasuredRanges(Mapping[str, Range]):
-    """The ranges of the values of a model: `given`, or else measured when the first range is read."""
-
-    def __init__(
-        self, given: Mapping[str, Range], model: onnx.ModelProto, measure: Callable[[bytes], Mapping[str, Range]]
-    ) -> None:
-        self._given, self._model, self._measure = given, model, measure
-
-    @cached_property
-    def _ranges(self) -> Mapping[str, Range]:
-        return {**self._measure(self._model.SerializeToString()), **self._given}
-
-    def __getitem__(self, name: str) -> Range:
-        return self._given[name] if name in self._given else self._ranges[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._ranges)
-
-    def __len__(self) -> int:
-        return len(self._ranges)
 
 
 def _promised_inputs(oracle: Oracle, request: RewriteComparison) -> tuple[list[InputSet], bool]:

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from onnx import helper
 
 from ..errors import EvaluationError
 from ..ir.dtypes import INTEGER_DTYPES
@@ -154,7 +153,7 @@ def rays(inputs: Sequence[InputSpec], start: InputSet, read: frozenset[str], rng
     """Rays through an input set: all floats that are `read` together, each alone, and elements of integers."""
     able = [i for i in inputs if i.name in read and i.type_kind == TENSOR and not i.is_size and i.default is None]
     able = [i for i in able if np.size(start.feeds[i.name]) and i.role.kind in {"free", "index"}]
-    floats = [i.name for i in able if is_float(helper.tensor_dtype_to_np_dtype(i.dtype))]
+    floats = [i.name for i in able if is_float(i.numpy_dtype)]
     together = [floats] if len(floats) > 1 else []
     found = [_scaling(start.feeds, names) for names in (*together, *([name] for name in floats))]
     found += [_moving(start, i, rng) for i in able if i.dtype in INTEGER_DTYPES for _ in range(2)]

@@ -14,7 +14,6 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from msgspec import structs
-from onnx import helper
 
 from ..errors import ModelError
 from ..io.array_files import ArrayHeader, HeaderCheck, open_arrays, read_optional, read_sequence, read_tensor
@@ -53,7 +52,7 @@ def header_check(input_set: InputSet, inputs: Sequence[InputSpec], *, has_rows: 
     def check(name: str, header: ArrayHeader) -> None:
         _require_known(name, known, input_set)
         if (spec := known[name]).type_kind in GENERATABLE:
-            if not _is_convertible(header.dtype, _wanted_dtype(spec)):
+            if not _is_convertible(header.dtype, spec.numpy_dtype):
                 raise _wrong_type(spec, input_set, header.dtype)
             if not has_rows:
                 _require_shape(header.shape, spec, input_set)
@@ -81,7 +80,7 @@ def fitting_inputs(input_set: InputSet, inputs: Sequence[InputSpec], *, has_rows
 
 
 def _require_shape(shape: Sequence[int], spec: InputSpec, input_set: InputSet) -> None:
-    """Raise ModelError if rank or fixed dims differ from those of an input; onnxruntime takes scalars of any rank."""
+    """Raise ModelError if an input has another rank or other fixed dims; onnxruntime takes scalars of any rank."""
     pairs = zip(spec.shape, shape, strict=False)
     if spec.shape and (len(shape) != len(spec.shape) or any(isinstance(d, int) and d != n for d, n in pairs)):
         found = f"{spec.name} of the {input_set} has shape {dims_text(shape)}"
@@ -108,7 +107,7 @@ def _converted(value: Any, spec: InputSpec, input_set: InputSet) -> Any:
 
 def _converted_array(value: Any, spec: InputSpec, input_set: InputSet) -> np.ndarray[Any, Any]:
     """An array of the required type; Python numbers and lists are converted, arrays must already have the type."""
-    wanted = _wanted_dtype(spec)
+    wanted = spec.numpy_dtype
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, RuntimeError) as e:
@@ -130,10 +129,6 @@ def _converted_array(value: Any, spec: InputSpec, input_set: InputSet) -> np.nda
     raise _wrong_type(spec, input_set, kind)
 
 
-def _wanted_dtype(spec: InputSpec) -> np.dtype[Any]:
-    return np.dtype(helper.tensor_dtype_to_np_dtype(spec.dtype))
-
-
 def _is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
     """Whether an array of that type, read from a file, can be an input of type `wanted`."""
     if wanted == np.object_:
@@ -144,11 +139,11 @@ def _is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
 
 
 def _wrong_type(spec: InputSpec, input_set: InputSet, found: object) -> ModelError:
-    return ModelError(f"{spec.name} of the {input_set} is {found}; the model needs {_wanted_dtype(spec)}")
+    return ModelError(f"{spec.name} of the {input_set} is {found}; the model needs {spec.numpy_dtype}")
 
 
 def with_given_shapes(shapes: Mapping[str, Sequence[int]], inputs: Sequence[InputSpec]) -> list[InputSpec]:
-    """The inputs; those without a declared rank get the shape that is given for them."""
+    """The inputs; inputs without a declared rank get the shape that is given for them."""
     return [i if i.is_ranked or i.name not in shapes else i.with_shape(tuple(shapes[i.name])) for i in inputs]
 
 

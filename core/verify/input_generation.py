@@ -26,7 +26,6 @@ import numpy as np
 import onnx
 from msgspec import Struct
 from msgspec.structs import replace
-from onnx import helper
 
 from ..ir.dtypes import INTEGER_DTYPES
 from .dim_expressions import Sizes, extent
@@ -144,7 +143,7 @@ def _generate_booleans(i: InputSpec, kind: str, shape: Shape, params: _Generatio
         if params.restriction:
             return _generate_integers(i, kind, shape, params)
         if params.kind == "negative":  # any number but zero is true
-            low, high = (-9, -1) if integer_limits(_numpy_dtype(i))[0] < -9 else (1, 3)
+            low, high = (-9, -1) if integer_limits(i.numpy_dtype)[0] < -9 else (1, 3)
             return params.rng.integers(low, high, shape, endpoint=True)
     if params.kind in {"zeros", "negative"}:
         return np.full(shape, params.kind == "negative")
@@ -159,12 +158,12 @@ def _generate_booleans(i: InputSpec, kind: str, shape: Shape, params: _Generatio
 def _generate_unit_interval(i: InputSpec, kind: str, shape: Shape, params: _GenerationParams) -> Array:
     """Probabilities and ratios, which are small, large or zero for the kinds with these names."""
     low, high = {"negative": (0.01, 0.1), MIXED: (0.9, 0.99), "zeros": (0.0, 0.0)}.get(kind, (0.1, 0.9))
-    return to_finite(np.asarray(params.rng.uniform(low, high, shape)), _numpy_dtype(i))
+    return to_finite(np.asarray(params.rng.uniform(low, high, shape)), i.numpy_dtype)
 
 
 def _generate_integers(i: InputSpec, kind: str, shape: Shape, params: _GenerationParams) -> Array:
     """Free integers, and all numbers whose role restricts them."""
-    limits = integer_limits(_numpy_dtype(i) if i.dtype in INTEGER_DTYPES else np.dtype(np.int16))
+    limits = integer_limits(i.numpy_dtype if i.dtype in INTEGER_DTYPES else np.dtype(np.int16))
     is_free = i.role.kind == "free"
     special = SPECIAL_INTEGERS.get(kind)
     if special is not None and (drawn := special(i, shape, params, limits)) is not None:
@@ -228,7 +227,7 @@ SPECIAL_INTEGERS: dict[str, Callable[[InputSpec, Shape, _GenerationParams, Range
 
 
 def _generate_free_floats(i: InputSpec, kind: str, shape: Shape, params: _GenerationParams) -> Array:
-    dtype, points, rng = _numpy_dtype(i), i.boundaries.points, params.rng
+    dtype, points, rng = i.numpy_dtype, i.boundaries.points, params.rng
     if kind == "constants":
         return floats_near_constants((i.boundaries.all_points, params.constants.numbers), shape, dtype, rng)
     if kind in SPECIAL_FLOATS:
@@ -284,7 +283,7 @@ ROLES_OF_KIND = {
 
 
 def special_kinds(i: InputSpec) -> frozenset[str]:
-    """The kinds of combined input sets for which an input has special values, apart from those of `own_kinds`."""
+    """The kinds of combined input sets for which an input has special values, apart from its `own_kinds`."""
     role = i.role.kind
     if i.type_kind in {SEQUENCE, OPTIONAL} or i.default is not None:
         return frozenset({"lengths"}) if i.default is None else frozenset()
@@ -296,7 +295,7 @@ def special_kinds(i: InputSpec) -> frozenset[str]:
         return frozenset(found - ({"far"} if unchecked else set[str]()))
     if i.dtype in INTEGER_DTYPES:
         return frozenset({"constants"}) if i.is_size else FREE_INTEGER_KINDS
-    is_real = is_float(_numpy_dtype(i)) and _numpy_dtype(i).kind != "c" and _numpy_dtype(i).itemsize > 1
+    is_real = is_float(i.numpy_dtype) and i.numpy_dtype.kind != "c" and i.numpy_dtype.itemsize > 1
     found = {"constants", "sparse", "tiny", *SPECIAL_FLOATS} - ({"nonfinite"} if i.is_control else set[str]())
     return frozenset(found if is_real else ())
 
@@ -328,7 +327,7 @@ def _input_class(i: InputSpec) -> _InputClass:
     omitted |= EXTREME_KINDS if i.is_control else set[str]()
     if is_integer:
         return _InputClass(_generate_integers, (ROLE_KINDS | {"extremes", "boundaries"}) - omitted)
-    omitted |= kinds_without_special_values(_numpy_dtype(i))
+    omitted |= kinds_without_special_values(i.numpy_dtype)
     return _InputClass(_generate_free_floats, frozenset(KINDS) - omitted, is_restrictable=False)
 
 
@@ -349,7 +348,7 @@ def variant_count(inputs: list[InputSpec], kind: str, sizes: Sizes) -> int:
     if kind != "boundaries":
         return 1
     affected = [i for i in inputs if kind in _input_class(i).kinds]
-    deciding = [i for i in affected if _decides_branch(i, _concrete_shape(i, sizes))]
+    deciding = [i for i in affected if _decides_branch(i, i.shape_at(sizes))]
     return max((2 * len(_few_points(i.boundaries.points)) + 1 for i in deciding), default=1)
 
 
@@ -412,7 +411,7 @@ def _let_coincide(inputs: list[InputSpec], feeds: dict[str, Any], rng: np.random
 def _generate(i: InputSpec, input_class: _InputClass, params: _GenerationParams) -> Any:
     """The array of an input; a sequence has two of one shape, in some kinds none, one, or three with growing dims."""
     kind = params.kind if params.kind in input_class.kinds | special_kinds(i) else "normal"
-    shape, dtype = _concrete_shape(i, params.sizes), _numpy_dtype(i)
+    shape, dtype = i.shape_at(params.sizes), i.numpy_dtype
     if i.default is not None or i.type_kind != SEQUENCE:
         array = input_class.generate(i, kind, shape, params)
         return array if array is None else array.astype(dtype, copy=False)
@@ -432,11 +431,3 @@ def _decides_branch(i: InputSpec, shape: Shape) -> bool:
 
 def _few_points(points: tuple[float, ...]) -> tuple[float, ...]:
     return points if len(points) <= MAX_SINGLE_ELEMENT_POINTS else (points[0], points[len(points) // 2], points[-1])
-
-
-def _concrete_shape(i: InputSpec, sizes: Sizes) -> Shape:
-    return tuple(extent(d, sizes) for d in i.shape)
-
-
-def _numpy_dtype(i: InputSpec) -> np.dtype[Any]:
-    return helper.tensor_dtype_to_np_dtype(i.dtype)

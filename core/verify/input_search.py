@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from msgspec.structs import replace
-from onnx import helper
 
 from ..errors import EvaluationError, UnverifiableError
 from .combined_plans import InputPlan, KindRecord, combined_plans, plans_near
@@ -383,5 +382,5 @@ def with_tried_ranks(inputs: list[InputSpec]) -> Iterator[list[InputSpec]]:
 
 def with_unit_interval_floats(inputs: list[InputSpec]) -> list[InputSpec]:
     """The inputs with floats between 0 and 1, for models that accept no others; empty if all are already restricted."""
-    free = {i.name for i in inputs if i.role.kind == "free" and is_float(helper.tensor_dtype_to_np_dtype(i.dtype))}
+    free = {i.name for i in inputs if i.role.kind == "free" and is_float(i.numpy_dtype)}
     return [replace(i, role=replace(i.role, kind="share")) if i.name in free else i for i in inputs] if free else []

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from msgspec import Struct, field
 from msgspec.structs import replace
+from onnx import helper
 
 from ..errors import ModelError
 from ..inference import beyond_ranks
@@ -192,7 +193,7 @@ def _narrower(a: InputRole, b: InputRole) -> InputRole:
 
 
 def _compared_words(op: Op) -> list[str]:
-    """Strings that an op distinguishes: those of its vocabulary, of an Equal, or of its other attributes."""
+    """Strings that an op distinguishes: in its vocabulary, in constants of an Equal, or in its other attributes."""
     constants = [v.tensor for v in op.inputs if v is not None and v.tensor is not None] if op.type == "Equal" else []
     strings = [t.array.reshape(-1)[:MAX_WORDS] for t in constants if t.dtype == onnx.TensorProto.STRING]
     compared = [str(s) for array in strings for s in array]
@@ -407,6 +408,15 @@ class InputSpec(Struct, frozen=True):
     is_selection_only: bool = False
     may_be_empty: bool = False
     why_nonempty: str = ""
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """The type of its elements in NumPy."""
+        return helper.tensor_dtype_to_np_dtype(self.dtype)
+
+    def shape_at(self, sizes: dim_expressions.Sizes) -> tuple[int, ...]:
+        """The shape at sizes of the symbols."""
+        return tuple(dim_expressions.extent(d, sizes) for d in self.shape)
 
     def is_emptied_by(self, array: Any) -> bool:
         """Whether an array has an extent of 0 that the model does not declare."""

@@ -61,22 +61,12 @@ class ModelConstants(NamedTuple):
 
     def without(self, other: ModelConstants) -> ModelConstants:
         """The constants that `other` does not have."""
-        numbers, sizes, words, places = (set(group) for group in other)
-        return ModelConstants(
-            tuple(n for n in self.numbers if n not in numbers),
-            tuple(n for n in self.sizes if n not in sizes),
-            tuple(w for w in self.words if w not in words),
-            tuple(p for p in self.places if p not in places),
-        )
+        groups = ((own, set(known)) for own, known in zip(self, other, strict=True))
+        return ModelConstants._make(tuple(x for x in own if x not in known) for own, known in groups)
 
     def with_others(self, other: ModelConstants) -> ModelConstants:
-        """These and those of `other`."""
-        return ModelConstants(
-            self.numbers + other.numbers,
-            self.sizes + other.sizes,
-            self.words + other.words,
-            self.places + other.places,
-        )
+        """The constants of both."""
+        return ModelConstants._make((*a, *b) for a, b in zip(self, other, strict=True))
 
 
 NO_CONSTANTS = ModelConstants()
@@ -84,7 +74,7 @@ NO_CONSTANTS = ModelConstants()
 
 @dataclass(slots=True)
 class _Collected:
-    """The constants that were found; those of `deciding` operators have priority."""
+    """The constants that were found; constants of `deciding` operators have priority."""
 
     numbers: dict[bool, dict[float, None]] = field(default_factory=lambda: {True: {}, False: {}})
     sizes: dict[bool, dict[int, None]] = field(default_factory=lambda: {True: {}, False: {}})

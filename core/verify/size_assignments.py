@@ -44,7 +44,7 @@ def size_assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:
 
 
 def _within_memory(inputs: list[InputSpec], assignments: Iterator[Sizes]) -> Iterator[Sizes]:
-    """Yield the assignments that fit into memory, those with an empty input last; the smallest one if all are large."""
+    """Yield the assignments that fit into memory, with an empty input last; the smallest one if all are large."""
     empty: list[Sizes] = []
     too_large: list[Sizes] = []
     found = False
@@ -128,10 +128,10 @@ def element_count(inputs: list[InputSpec], sizes: Sizes) -> int:
 
     If NumPy cannot address the non-zero extents of an empty input, it counts as if it had only those.
     """
-    return sum(_element_count([extent(d, sizes) for d in i.shape]) for i in inputs)
+    return sum(_element_count(i.shape_at(sizes)) for i in inputs)
 
 
-def _element_count(extents: list[int]) -> int:
+def _element_count(extents: Sequence[int]) -> int:
     others = prod(e for e in extents if e)
     return others if others > MAX_ADDRESSED else prod(extents)
 

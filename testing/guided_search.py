@@ -48,7 +48,7 @@ def structure_fingerprint(case: Case) -> Hashable:
 
 
 def _size_class(dim: int) -> int:
-    """0, 1, 2 for larger dims, 3 for dims larger than those of small models."""
+    """0, 1, 2 for larger dims, 3 for dims larger than in small models."""
     return min(dim, 2 if dim <= MAX_SMALL_DIM else 3)
 
 

@@ -73,7 +73,7 @@ def load(
 def operators_of(
     rules: Iterable[Rule], libraries: Sequence[str | Path], kernels: Sequence[Any]
 ) -> AbstractContextManager[None]:
-    """The custom operators of a check, with those for which the modules of the rules have kernels."""
+    """The custom operators of a check, and the operators for which the modules of the rules have kernels."""
     modules = {r.build.__module__: getattr(r.build, "__globals__", {}) for r in rules}
     own = [t for module, names in modules.items() for t in names.values() if is_kernel(t, module)]
     return with_custom_operators(read_custom_operators(libraries, [*own, *kernels]))

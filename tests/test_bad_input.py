@@ -159,7 +159,7 @@ def sets(name: str, value: object) -> Callable[[onnx.ModelProto], object]:
             adds("c = Shape <power = 1> (x)"), "Shape c: its attribute power is none of the operator at opset 17"),
         "attribute of a function outside of functions": (
             lambda m: refer(m.graph.node.add(op_type="Cast", input=["x"], output=["c"]), "to", "wanted"),
-            "Cast c: its attribute to is that of a function, wanted; it is in none"),
+            "Cast c: its attribute to refers to wanted, which is an attribute of no function around it"),
         "too many inputs": (adds("c = Abs(x, x)"), "Abs c: number of inputs 2; the operator has at most 1"),
         "too many outputs": (adds("c, d = Abs(x)"), "Abs c: number of outputs 2; the operator has at most 1"),
         "too few inputs": (

@@ -64,7 +64,7 @@ class ObservedGraph:
     results: Sequence[str] = ()
     constants: Mapping[str, Constant] | None = None
     names: list[str] = field(init=False)
-    """The values to observe, those in bodies last; may contain duplicates."""
+    """The values to observe, with the values in bodies last; may contain duplicates."""
     outer: list[str] = field(init=False)
     """The values of enclosing graphs that a run needs."""
     _nodes: list[_NodeWithBodies] = field(init=False)

@@ -209,7 +209,7 @@ class ForeignMerge:
                 inherit_name(op, sources[0])
 
     def _values_still_declared(self, made: dict[Op, onnx.NodeProto]) -> set[Value]:
-        """The outputs of new ops whose declarations in the model equal those in the file."""
+        """The outputs of new ops that the model and the file declare equally."""
         stated = {info.name: info.type for info in self.model.graph.value_info}
         fresh = {v for op in made for v in op.outputs}
         return {

@@ -298,7 +298,7 @@ def _flush_folder(folder: Path) -> None:
 def _adopt_permissions(path: Path, replaced: Path) -> None:
     """Give a staged file the owner, group and mode of the file that it replaces, as far as permitted.
 
-    If the group cannot be kept, its permissions are limited to those of others. Raises OSError.
+    If the group cannot be kept, it gets only the permissions that others have. Raises OSError.
     """
     try:
         old = replaced.lstat()

@@ -18,7 +18,7 @@ class DataType(int):
     """An element type: a number of `onnx.TensorProto.DataType` that also equals NumPy's dtype.
 
     `x.dtype == np.float16`, `x.dtype == "int64"`, `x.dtype == c.const.dtype` and `x.dtype == TensorProto.FLOAT` work,
-    also in a tuple: `x.dtype in (np.float16, np.float32)`. Its hash is that of the number, so sets and dicts may hold
+    also in a tuple: `x.dtype in (np.float16, np.float32)`. It has the hash of the number, so sets and dicts may hold
     numbers or DataTypes: `x.dtype in FLOATS`. NumPy accepts it as a dtype (`np.zeros(3, x.dtype)`), ONNX as a number
     (`g.Cast(y, to=x.dtype)`). Names are NumPy's: `float32` is the type that ONNX names float.
 

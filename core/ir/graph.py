@@ -910,7 +910,7 @@ def constant_bytes(graph: Graph) -> int:
 
 
 def subgraphs_by_attribute(op: Op) -> dict[str, Graph]:
-    """The subgraphs of an op by attribute; those of an attribute that is a list are numbered."""
+    """The subgraphs of an op by attribute; the subgraphs in a list are numbered."""
     found: dict[str, Graph] = {}
     for name, value in op.attrs.items() if op.subgraphs else ():
         if isinstance(value, Graph):

@@ -63,8 +63,8 @@ def is_stateful(graph: Graph) -> bool:
 def uses_16_bit_floats(graph: Graph) -> bool:
     """Whether anything is computed in 16-bit floats.
 
-    onnxruntime's CPU provider computes much of that in 32 bits and omits some of the intermediate roundings, depending
-    on the neighbouring ops: such results are not reproducible to the last bit.
+    onnxruntime's CPU provider computes many of these ops in 32 bits and omits some intermediate roundings, depending on
+    the neighbouring ops: such results are not reproducible to the last bit.
     """
     graphs = list(graph.with_subgraphs())
     dtypes = (v.recorded_type[0] for g in graphs for v in (*g.inputs, *g.initializers))

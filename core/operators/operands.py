@@ -47,7 +47,7 @@ def full_perm(perm: Sequence[int] | None, rank: int) -> list[int]:
 
 
 def queried_dims(op: Op) -> Shape:
-    """The dims that a Shape returns: those from `start` to `end`, attributes since opset 15."""
+    """The dims that a Shape returns, from `start` to `end`, which are attributes since opset 15."""
     return input_shape(op)[slice(int(op.attr("start", 0)), op.attr("end"))]
 
 

@@ -1,7 +1,7 @@
 """Support of onnxruntime's kernels for empty tensors, and for convolutions with empty filters.
 
 Some kernels crash on empty tensors; with empty filters, some hang, and others return uninitialized memory. Concat also
-does that if it skips an empty input whose other extents differ from those of the others, which ONNX does not allow.
+does that if it skips an empty input whose other extents differ from the other inputs, which ONNX does not allow.
 """
 
 from __future__ import annotations

@@ -146,8 +146,8 @@ class Engine(Struct, frozen=True):
     `load` makes a session of a model, which is serialized, or a file with external weights beside it; it raises
     EvaluationError with a reason in one line. `version` may raise ImportError; `install` then says what to install. Of
     the `precisions`, which are f32, bf16, f16 and others, the first is the default; any but f32 is measured as a lossy
-    one. `unsupported` lists the ops of a model that do not run. `devices` are those of this machine. `start` starts
-    other processes that sessions of some settings share, if there are any. `script` has lines of Python that make
+    one. `unsupported` lists the ops of a model that do not run. `devices`: on this machine. `start` starts other
+    processes that sessions of some settings share, if there are any. `script` has lines of Python that make
     `session` of `model`, a path, without this package; None if there are none. `weight_schemes` has the precisions that
     are only for quantized weights, with the scheme of `quantize` that makes these.
 

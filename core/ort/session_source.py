@@ -65,7 +65,7 @@ def _aligned_file(tensor: Tensor) -> Path | None:
 def with_output_types(model: Loadable) -> Loadable:
     """Add the types of outputs, which models of parts lack; files are unchanged.
 
-    An unknown type, for example that of a custom operator, remains undefined.
+    An unknown type, for example of a custom operator's output, remains undefined.
     """
     if isinstance(model, Path) or all(o.type.WhichOneof("value") for o in message_of(model).graph.output):
         return model

@@ -126,7 +126,7 @@ class Page:
         for name, given in feeds.items():
             array = np.ascontiguousarray(given)
             if array.dtype.name not in KINDS:
-                raise EvaluationError(f"it cannot exchange elements of {array.dtype}, such as those of {name}")
+                raise EvaluationError(f"it cannot exchange elements of {array.dtype}, such as in {name}")
             at, shape = sum(map(len, parts)), list(np.shape(given))
             described.append({"name": name, "kind": array.dtype.name, "dims": shape, "at": at, "size": array.nbytes})
             parts.append(_padded(array.tobytes()))

@@ -182,7 +182,7 @@ def unquoted(text: str) -> str:
 
 
 NON_OPTION_FIELDS = frozenset({"name", "rules", "rewrite", "is_exact"})
-"""The fields that identify a pass, and those with its rules or its function."""
+"""The fields that identify a pass, and the fields with its rules or its function."""
 
 
 class PassOption(Struct, frozen=True):

@@ -14,7 +14,7 @@ from ..serialization.proto_queries import has_subgraphs
 from .obligation import NotApplicable
 
 ELEMENTWISE = ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | {"DequantizeLinear", "QuantizeLinear"}
-"""Operators whose elements depend on those at the same position, including quantization by constant scales."""
+"""Operators whose elements depend on the elements at the same position, including quantization by constant scales."""
 PERMUTATIONS = ops_with(Trait.PERMUTES)
 READS_SHAPE = ops_with(Trait.READS_SHAPE)
 

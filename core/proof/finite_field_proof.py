@@ -556,7 +556,7 @@ MAX_BOUNDARIES = 64
 
 
 def is_special(number: int) -> bool:
-    """Whether a draw has large numbers, or equal ones and those on and near the constants of the models."""
+    """Whether a draw has large numbers, or equal numbers and numbers on and near the constants of the models."""
     return number % 2 == 1
 
 

@@ -208,7 +208,7 @@ def element_types(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def _tensor_type(value: onnx.ValueInfoProto) -> onnx.TypeProto.Tensor:
-    """The type of a tensor, or of those in a sequence."""
+    """The type of a tensor, or of the tensors in a sequence."""
     sequence = value.type.sequence_type
     return sequence.elem_type.tensor_type if value.type.HasField("sequence_type") else value.type.tensor_type
 

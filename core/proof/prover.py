@@ -33,7 +33,7 @@ Replayer = Callable[[Obligation, Mapping[str, np.ndarray[Any, Any]]], str]
 """The difference that onnxruntime shows on inputs, as text; "" if it shows none."""
 UNDER_CONDITION = "under its condition"
 NUMBERS_ONLY = "bits: compared on numbers only"
-MAX_MODELS = 16  # on which a rule is proved, out of those on which it fired
+MAX_MODELS = 16  # on which a rule is proved, of all models on which it fired
 MAX_MODELS_OF_SITE = 6  # models with the same build site
 
 

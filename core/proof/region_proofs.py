@@ -1,7 +1,7 @@
 """Proofs of the regions in which a rewritten model differs from the original.
 
 A proof of a region holds for all values that the original computes before it. A proof with folded weights says that
-there are exact weights that round to those of the model.
+there are exact weights that round to the weights of the model.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def prove_regions(
 
     With `exact`, equal bits are required. Each technique is tried on all regions before the next one, starting with
     small regions: the first technique on all claims, others on the claim with the weights of the model. Claims that
-    differ only in names, such as those of equal layers, are proved once.
+    differ only in names, as for equal layers, are proved once.
     """
     start = monotonic()
     # The first technique computes in this thread, which may have to wait for others; later ones in other processes.
@@ -120,7 +120,7 @@ SMALL_EXTENTS = "small images and signals"
 
 @dataclass(slots=True)
 class _Work:
-    """The verdicts on regions so far, and those on claims by technique and key."""
+    """The verdicts on regions so far, and on claims by technique and key."""
 
     left: Callable[[], float] = lambda: inf
     """The seconds left for a technique."""

@@ -309,7 +309,7 @@ class _Instruction(Struct, frozen=True):
 
 @cache
 def _instructions(code: CodeType, owner: CodeType) -> Sequence[_Instruction | None]:
-    """The instructions of code in a function by number; None for those without a place."""
+    """The instructions of code in a function by number; None for an instruction without a place."""
     found: list[_Instruction | None] = []
     branches = branches_of(owner)
     readers = [_Reader(owner, f) for f in _functions_of(owner) if not _is_predicate(f)]

@@ -36,7 +36,7 @@ class Question(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """The outcome; `sizes` are those at which the models were compared.
+    """The outcome; the models were compared at `sizes`.
 
     `inputs` are candidates for a counterexample, at which terms differ or are no longer defined. They may depend on a
     value that z3 chose for an unknown function, so only running both models decides.

@@ -1,7 +1,7 @@
 """Evaluation of models on tensors of z3 terms, at concrete shapes.
 
-The meanings of operators that move elements are run on them, and those of others if that is what onnxruntime
-computes. Any other operator is an unknown function of everything that it reads, which is equal in both models for equal
+The meanings of operators that move elements are run on them, and other meanings if onnxruntime computes exactly
+these. Any other operator is an unknown function of everything that it reads, which is equal in both models for equal
 inputs.
 """
 

@@ -85,7 +85,7 @@ PAIR_STATEMENTS: Mapping[str, PairStatements] = {
 
 @dataclass(slots=True)
 class Functions:
-    """Uninterpreted functions by name and sorts, with all applications of those of one real number."""
+    """Uninterpreted functions by name and sorts, with all applications of functions of one real number."""
 
     _declared: dict[tuple[str, ...], Any] = field(default_factory=dict[tuple[str, ...], Any])
     _applied: dict[str, dict[int, tuple[Term, Term]]] = field(default_factory=dict[str, dict[int, tuple[Term, Term]]])

@@ -2,7 +2,7 @@
 
 Two models are evaluated on the same variables. z3 then searches for numbers for which an element of the second is
 undefined although that of the first is defined, or differs from it. Queries that differ only in the names of variables,
-such as those of elementwise operators, are asked once.
+as for elementwise operators, are asked once.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def sizes_words(sizes: Iterable[int], word: str = "size") -> tuple[str, ...]:
 def strongest(verdicts: Iterable[ProofVerdict]) -> ProofVerdict:
     """The most informative verdict on one obligation: a refutation, or otherwise the strongest guarantee.
 
-    A proof over the reals outranks DRAWN_INTEGERS of the same obligation; a smaller domain outranks that in turn.
+    A proof over the reals outranks DRAWN_INTEGERS of the same obligation; a smaller domain outranks the proof.
     """
     found = list(verdicts)
     refuted = [v for v in found if v.guarantee is Guarantee.REFUTED]

@@ -703,7 +703,7 @@ def _match_number(
 def is_number(value: Value | None, number: float, op: Op) -> bool:
     """Whether an input of `op` is a constant with one element, which equals `number` in its own element type.
 
-    Its dims, all 1, are no more than those of another operand of a broadcasting operator; otherwise it has none. Zeros
+    It has no more dims, all of them 1, than another operand of a broadcasting operator; otherwise it has none. Zeros
     of different signs are different numbers. A number that becomes 0 or infinite in an element type does not match.
     """
     shape = value.known_shape if value is not None and value.is_const else None

@@ -65,7 +65,7 @@ class Contract(Struct, frozen=True):
         return self.kind == "lossy"
 
     def at(self, dtype: int) -> Contract:
-        """The contract for an element type; for an unknown one, 0, that of types that are not named."""
+        """The contract for an element type; for an unknown type, 0, the contract for types that are not named."""
         if self.for_dtypes is None:
             return self
         if dtype in self.dtypes:

@@ -95,7 +95,7 @@ def log_replacements(model: Model) -> ReplacementLog:
 class NameTracker(Struct, frozen=True):
     """The values and ops of a model before any rewrite, and the log of their replacements.
 
-    `names` are those when the log began, before transforms; `producers` are those of computed values. Removed ops stay
+    `names` are as when the log began, before transforms; `producers` has the computed values. Removed ops stay
     in memory, so it is only used for runs that write a name map.
     """
 
@@ -118,7 +118,7 @@ class NameTracker(Struct, frozen=True):
 def name_map(tracker: NameTracker, model: Model, changes: Sequence[Change]) -> dict[str, object]:
     """The name map as data for JSON; call it after export, which may rename values in subgraphs.
 
-    `changes` are all those of the run. "tensors" maps each name to the name of the equal tensor now, or None. "nodes"
+    `changes` are all changes of the run. "tensors" maps each name to the name of the equal tensor now, or None. "nodes"
     maps each name to the nodes made from it, or itself if it still exists. "folded" are computed tensors that are now
     initializers, and "removed" are nodes without successor and removed initializers. Both map to the rule or pass
     responsible, or None if the pass did not report it.

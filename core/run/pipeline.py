@@ -248,8 +248,8 @@ def _require_passes(call: str, passes: Any) -> None:
 class Pipeline:
     """Passes in order, run once.
 
-    With `runs` and `obstacle`, its rewrites add only ops that a target supports; `costs` are those of the target, by
-    default of onnxruntime's CPU provider. With `quantization`, rules may quantize. `fallback`: see Fixpoint.
+    With `runs` and `obstacle`, its rewrites add only ops that a target supports; `costs` are its costs, by default
+    of onnxruntime's CPU provider. With `quantization`, rules may quantize. `fallback`: see Fixpoint.
 
     Examples:
         >>> once = Pipeline("once", [Fixpoint("none", ())])
@@ -418,7 +418,7 @@ def require_known_names(p: Pass, names: Collection[str]) -> None:
 
 
 def select(p: Pass, only: Collection[str] = (), skip: Collection[str] = ()) -> Pass:
-    """Select `only` the named passes and rules, or all except those in `skip`. Raises UnknownNameError."""
+    """Select `only` the named passes and rules, or all that are not in `skip`. Raises UnknownNameError."""
     if not only and not skip:
         return p  # reuses the indexes that its passes built in earlier runs
     require_known_names(p, (*only, *skip))

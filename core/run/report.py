@@ -86,7 +86,7 @@ def graph_size(graph: Graph) -> Savings:
 class Stats(Struct, frozen=True):
     """The size of a model: ops by type (including subgraphs, without Constant), nodes, elements of initializers, bytes.
 
-    `opset` is that of the standard domain, or 0.
+    `opset` is the opset of the standard domain, or 0.
     """
 
     ops: dict[str, int]
@@ -179,7 +179,7 @@ class StopPoint(Struct, frozen=True):
 
 
 class PipelineRace(Struct, frozen=True):
-    """The latency of a pipeline's result, divided by that of the original, both under ORT ALL.
+    """The latency of a pipeline's result, divided by the latency of the original, both under ORT ALL.
 
     `ratio` is None if there is a `failure`, the reason why one of them could not be measured.
     """
@@ -193,7 +193,7 @@ class PipelineRace(Struct, frozen=True):
 class SpeedCheck(Struct, frozen=True):
     """The races of a run in order: of the chosen pipeline and, if it lost, of its fallbacks.
 
-    `threads` are those of onnxruntime; `sizes` are those of symbolic dims in the inputs, except the batch.
+    `threads` are the threads of onnxruntime; `sizes` has the symbolic dims in the inputs, except the batch.
     """
 
     races: list[PipelineRace]

@@ -306,7 +306,7 @@ class Target(Struct, frozen=True, dict=True):
             ones are never added.
         costs: used by rewrites that trade ops for data movement, or for one op with a slow kernel.
         decompositions: additional rules for ops that it lacks, which precede others.
-        last: passes after those of `basic`.
+        last: passes after the passes of `basic`.
         fallback: the pipeline to use if the result is slower than the original (`passes run --check-speed`).
 
     Examples:

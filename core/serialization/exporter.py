@@ -70,7 +70,7 @@ def written_value_infos(graph: Graph) -> Iterator[bytes]:
     """Yield the serialized `value_info`: by default the entries of the file for values that still exist.
 
     If it is stripped, entries remain for ops whose schema infers no types; without these, onnxruntime may not load the
-    model. If it is written, the inferred types of all values are added, except those of outputs, which are declared.
+    model. If it is written, the inferred types of all values are added, except for outputs, which are declared.
     """
     policy = graph.context.value_info
     kept = [

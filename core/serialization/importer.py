@@ -216,9 +216,8 @@ def _require_schema(node: onnx.NodeProto, domain: str, version: int, references:
     declared, is_known = op_schemas.attribute_types(*key), op_schemas.schema(*key) is not None
     for a in node.attribute:
         if a.ref_attr_name and a.ref_attr_name not in references:
-            raise ModelError(
-                f"{_label(node)}: its attribute {a.name} is that of a function, {a.ref_attr_name}; it is in none"
-            )
+            found = f"refers to {a.ref_attr_name}, which is an attribute of no function around it"
+            raise ModelError(f"{_label(node)}: its attribute {a.name} {found}")
         if is_known and a.name not in declared and not a.name.startswith(UNCHECKED_PREFIX):
             raise ModelError(f"{_label(node)}: its attribute {a.name} is none of the operator at opset {version}")
         wanted = declared.get(a.name, a.type)

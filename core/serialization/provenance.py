@@ -27,7 +27,7 @@ def with_provenance(op: Op, node: bytes) -> bytes:
     """The serialized `node` of `op`, with its origin if a rewrite created it.
 
     An op with the name of a node of the file also has the doc string and metadata of that node, before its own. If the
-    model has no provenance, its nodes do not keep that of an earlier run either.
+    model has no provenance, its nodes do not keep provenance of an earlier run either.
     """
     origin = op.origin
     if not op.graph.context.has_provenance:

@@ -1,4 +1,4 @@
-"""Temporary folders with a lock, which distinguishes the folders of killed processes from those in use."""
+"""Temporary folders with a lock, which distinguishes folders in use from the folders of killed processes."""
 
 from __future__ import annotations
 

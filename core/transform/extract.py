@@ -133,7 +133,7 @@ def _input_infos(model: Model, wanted: Sequence[Value]) -> list[bytes]:
 
 
 def _infos(model: Model, wanted: Sequence[Value], what: str) -> list[bytes]:
-    """The declarations of new inputs or outputs: those of the file if there are any, completed with the type."""
+    """The declarations of new inputs or outputs: from the file if it has any, completed with the type."""
     graph = model.graph
     stated = {v: info for v, info in graph.declared.value_infos if v is not None}
     stated.update(graph.declared.inputs)

@@ -265,9 +265,9 @@ def _write_scales(op: Op, node: onnx.NodeProto) -> None:
 
 
 def _require_one_slope(op: Op, node: onnx.NodeProto) -> None:
-    """Decline several slopes: before opset 7, they were those of channels; now they broadcast to the last dims."""
+    """Decline several slopes: before opset 7, each belonged to a channel; now they broadcast to the last dims."""
     slope = op.inputs[1].tensor if len(op.inputs) > 1 and op.inputs[1] is not None else None
-    require(slope is not None and slope.size == 1, "its slopes do not broadcast as those of opset 7")
+    require(slope is not None and slope.size == 1, "its slopes do not broadcast as in opset 7")
 
 
 def _decline_batches(op: Op, node: onnx.NodeProto) -> None:
@@ -275,7 +275,7 @@ def _decline_batches(op: Op, node: onnx.NodeProto) -> None:
 
 
 def _place_second_operand(single: SingleNodeModel, nodes: list[onnx.NodeProto], version: int) -> None:
-    """Add dims after those of the second operand if it was aligned to an axis before the last dims of the first one."""
+    """Add dims at the end of the second operand if it was aligned to an axis before the last dims of the first one."""
     attributes = {a.name: a.i for a in onnx.NodeProto.FromString(single.original).attribute}
     if not attributes.get("broadcast") or "axis" not in attributes:
         return
@@ -306,7 +306,7 @@ def _keep_zero_dims(single: SingleNodeModel, nodes: list[onnx.NodeProto], versio
 def _cast_bounds(single: SingleNodeModel, nodes: list[onnx.NodeProto], version: int) -> None:
     """Cast the bounds of Clip and the value of Pad to the type of the input."""
     if single.dtype == TensorProto.DOUBLE and single.op_type == "Clip":
-        require(len(list(_float_constants(nodes))) == len(("min", "max")), "its defaults are not those of opset 11")
+        require(len(list(_float_constants(nodes))) == len(("min", "max")), "opset 11 has other defaults")
     for tensor in _float_constants(nodes):
         with np.errstate(over="ignore"):
             bound = numpy_helper.to_array(tensor).astype(helper.tensor_dtype_to_np_dtype(single.dtype))

@@ -47,7 +47,7 @@ LATER_VALUES = {
     ("ScatterElements", "reduction"): {b"max": 18, b"min": 18},
     ("ScatterND", "reduction"): {b"max": 18, b"min": 18},
 }
-"""Values of attributes, and the opset that introduced each, if it is later than that of the attribute."""
+"""Values of attributes, and the opset that introduced each, if it is later than the opset of the attribute."""
 RENAMED_VALUES = {
     ("GridSample", 20): ("mode", {b"linear": b"bilinear", b"cubic": b"bicubic"}),
 }

@@ -23,7 +23,7 @@ def row_by_row(original: onnx.ModelProto, plan: BatchPlan) -> onnx.ModelProto:
     UnverifiableError if this cannot be expressed at the opset of the model.
     """
     if max(o.version for o in original.opset_import if o.domain in {"", "ai.onnx"}) < FIRST_WITH_SCAN:
-        raise UnverifiableError(f"rows are compared by a Scan of opset {FIRST_WITH_SCAN}: raise that of the model")
+        raise UnverifiableError(f"rows are compared by a Scan of opset {FIRST_WITH_SCAN}: raise the opset of the model")
     weights = {t.name for t in original.graph.initializer}
     inside = onnx.GraphProto(name="row", node=original.graph.node, output=original.graph.output)
     inside.value_info.extend(v for v in original.graph.value_info if v.name not in weights)

@@ -138,7 +138,7 @@ def plans_near(
 
 
 def _evenly_mixed(groups: Iterable[Sequence[InputPlan]]) -> list[InputPlan]:
-    """All plans; those of each group are evenly spread."""
+    """All plans; the plans of each group are evenly spread."""
     places = (((n + 0.5) / len(plans), plan) for plans in groups for n, plan in enumerate(plans))
     return [plan for _, plan in sorted(places, key=lambda placed: placed[0])]
 

@@ -58,7 +58,7 @@ class InputSet:
 
 
 def sizes_of(input_set: InputSet, inputs: Sequence[InputSpec]) -> Sizes:
-    """The sizes of the symbolic dims; for given inputs, those of their shapes."""
+    """The sizes of the symbolic dims; for given inputs, from their shapes."""
     shapes = () if input_set.sizes else ((i.shape, np.shape(input_set.feeds.get(i.name, ()))) for i in inputs)
     return input_set.sizes or {
         d: n for dims, shape in shapes for d, n in zip(dims, shape, strict=False) if isinstance(d, str)

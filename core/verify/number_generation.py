@@ -293,7 +293,7 @@ def one_hot_rows(shape: Shape, rng: np.random.Generator) -> Array:
 
 
 def adjacent_floats(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
-    """Floats within three equal steps of one of two numbers; steps are those of the type, or up to 0.3 %."""
+    """Floats within three equal steps of one of two numbers; steps are as small as the type's, or up to 0.3 %."""
     centres: Array = to_finite(rng.standard_normal(2), dtype).astype(np.float64)
     steps = np.asarray(rng.integers(0, 4, shape)).astype(np.float64)
     return to_finite(np.asarray(rng.choice(centres, shape)) * (1.0 + _adjacent_step(dtype, rng) * steps), dtype)
@@ -366,7 +366,7 @@ def nearly_equal(a: Array, rng: np.random.Generator) -> Array:
 
 
 def _adjacent_step(dtype: DType, rng: np.random.Generator) -> float:
-    """A log-uniform relative step between that of the type and the largest step of adjacent floats."""
+    """A log-uniform relative step between the type's step and the largest step of adjacent floats."""
     least = float(float_info(dtype).eps)
     return least * (max(least, MAX_ADJACENT_STEP) / least) ** rng.random()
 
@@ -443,7 +443,7 @@ def _structured_integers(
 def _axis_permutation(
     role: InputRole, kind: str, count: int, dims: list[int | None] | None, rng: np.random.Generator
 ) -> Array:
-    """Distinct axes; those of extent 1 for a Squeeze. Counted from the end in the negative kind."""
+    """Distinct axes; axes of extent 1 for a Squeeze. Counted from the end in the negative kind."""
     rank = (len(dims) if dims is not None else count) + (count if role.kind == "new axes" else 0)
     fit = [a for a, d in enumerate(dims or ()) if d in {1, None}] if role.kind == "unit axes" else list(range(rank))
     fit = fit if len(fit) >= count else list(range(max(rank, count)))

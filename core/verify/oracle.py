@@ -432,7 +432,7 @@ class Oracle:
     def first_wrong_op(
         self, backend: Backend, input_sets: Collection[InputSet], after: str, most: int
     ) -> tuple[RegionDifference | None, list[str]]:
-        """Find the first wrong op after that of a value, in another backend on the original's values; and notes.
+        """The first wrong op after the producer of `after`, in another backend on the original's values; and notes.
 
         At most `most` ops are loaded together.
         """

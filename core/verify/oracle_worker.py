@@ -102,7 +102,7 @@ class OracleWorker(EvaluationWorker):
 
     @exchanged
     def first_wrong_op(self, request: WrongOpRequest) -> tuple[RegionDifference | None, list[str]]:
-        """Find the first wrong op after that of a value in another engine. Also returns notes."""
+        """Find the first wrong op after the producer of a value in another engine. Also returns notes."""
         assert self.oracle is not None
         backend = partial(LoadedModel, config=request.config)
         return self.oracle.first_wrong_op(backend, request.input_sets, request.after, request.most)

@@ -1,4 +1,4 @@
-"""Comparison of one output of the original with that of a rewritten model, and its tolerances."""
+"""Comparison of one output of the original with the output of a rewritten model, and its tolerances."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def compare_bits(a: Array, b: Array) -> OutputDifference:
 def compare_floats(a: Array, b: Array, noise: Noise) -> OutputDifference:
     """Compare elements, which must be finite, infinite or NaN alike and differ within the original's noise.
 
-    The scale and the noise are those of the elements that differ, so that a mask's -1e9 or an unchanged column of large
+    The scale and the noise come from the elements that differ, so that a mask's -1e9 or an unchanged column of large
     numbers has no influence. An element further off is excused if the original jumps there too, but this may not excuse
     most of an output.
     """

@@ -54,7 +54,7 @@ FunctionTable = Mapping[tuple[str, str, str], onnx.FunctionProto]
 
 
 class SeededModel(Struct, frozen=True):
-    """A model whose random ops have seeds; `seeds` has them by output name, None for those in the file.
+    """A model whose random ops have seeds; `seeds` has them by output name, None for a seed in the file.
 
     `unseeded_outputs` depend on a random op that takes no seed.
     """
@@ -65,7 +65,7 @@ class SeededModel(Struct, frozen=True):
 
 
 def add_seeds(model: Loadable, known_seeds: Mapping[str, int | None] | None = None) -> SeededModel:
-    """Set a seed in each random op of `model`: that in `known_seeds` if there is one."""
+    """Set a seed in each random op of `model`, from `known_seeds` if it has one."""
     split = split_model(model)
     proto = onnx.ModelProto()
     proto.CopyFrom(split.message)
@@ -208,7 +208,7 @@ def open_session(
     seeds: Mapping[str, int | None] | None = None,
     fresh_sessions: bool = False,
 ) -> SeededSession:
-    """Load `model` in a backend, with seeds if it is `random`, those in `seeds` if given. Raises ModelLoadError.
+    """Load `model` in a backend, with seeds if it is `random`, from `seeds` if given. Raises ModelLoadError.
 
     `fresh_sessions`: each run always gets a session of its own.
     """

@@ -69,7 +69,7 @@ class SegmentLimits(Struct, frozen=True):
 class SegmentedRuntime:
     """A `Session` of onnxruntime that runs segments of a model within `limits`, one at a time.
 
-    Large weights are fed to a segment. Equal segments, such as those of the layers of a language model, thus share one
+    Large weights are fed to a segment. Equal segments, such as the layers of a language model, thus share one
     session, which is created when the first of them runs; the least recently used sessions are closed, because each has
     threads with stacks of its own. Empty sequences, optionals and maps cannot be passed between segments. Raises
     EvaluationError for a failing run.
@@ -264,7 +264,7 @@ def _producer(graph: ValueGraph, name: str) -> onnx.NodeProto:
 
 
 class _SegmentModel(Struct, frozen=True):
-    """The model of a segment without its large `weights`, and its `names` for those of the whole model.
+    """The model of a segment without its large `weights`, and its `names` by the names in the whole model.
 
     Names are numbered, so that segments that differ only in names and weights have the same message. Segments with
     subgraphs, which may read any outer name, keep their names.

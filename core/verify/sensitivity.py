@@ -80,8 +80,8 @@ def arrays_of(model: SplitModel) -> dict[str, Any]:
 class Sensitivity:
     """The noise of the outputs of an original, given by `split`. If no input is a float, its weights are perturbed.
 
-    The typical noise of an output is that on the input set of `first_run`; on zeros, for example, there is none. Each
-    run is made once, when it is needed.
+    The typical noise of an output is measured on the input set of `first_run`; on zeros, for example, there is none.
+    Each run is made once, when it is needed.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ class OutputDifference(Struct, frozen=True):
     For integers, bools and strings, `error` counts the wrong elements. `relative` and `ulps` are the largest relative
     error and distance in units in the last place; `noise_floor` is the change of the original itself under
     perturbation, None if it was not computed. `excused` elements differ, and jump in the original too; a verdict counts
-    them over all input sets. `magnitude` is that of the largest expected element, for floats. All numbers are finite.
+    them over all input sets. `magnitude`: of the largest expected element, for floats. All numbers are finite.
     """
 
     error: float = 0.0
@@ -57,7 +57,7 @@ class Mismatch(Struct, frozen=True):
     first, so a mismatch on non-finite ones implies that finite ones agree. `cut_point` is the first value that the
     model computes wrongly from values of the original, "" if it is not known, and `region` has the names of everything
     between these and the cut point in either model. Without a wrong output, `output` is the cut point. `is_gain`: all
-    elements that differ are finite, and not finite in the original. `magnitude` is that of the largest finite input.
+    elements that differ are finite, and not finite in the original. `magnitude`: of the largest finite input.
     """
 
     output: str

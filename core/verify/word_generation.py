@@ -21,7 +21,7 @@ PRINTABLE = string.ascii_letters + string.digits + string.punctuation + " "
 def matching_words(pattern: str) -> list[str]:
     """Words that match a regular expression, and words one character away from it; empty if it cannot be parsed.
 
-    The syntax of RE2, which onnxruntime uses, equals that of Python for everything that is generated here.
+    RE2, which onnxruntime uses, has the same syntax as Python for everything that is generated here.
     """
     parser: Any = getattr(re, "_parser", None)
     try:

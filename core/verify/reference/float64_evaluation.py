@@ -216,7 +216,7 @@ def evaluate_by_policy(
     """Evaluate the outputs of `model` in float64, applying `policy` to each constant and result.
 
     Subclasses of ndarray in `feeds` and from the policy are kept. `order` is the order of the nodes, for models that
-    are evaluated often. `observe` is called with each op before it is computed, including those in bodies. Raises
+    are evaluated often. `observe` is called with each op before it is computed, also with ops in bodies. Raises
     EvaluationError.
     """
     names = [v.name for v in model.graph.output]
@@ -280,7 +280,7 @@ def _evaluation(
 
 @dataclass(slots=True)
 class _Scope:
-    """The values and element types of a graph, and those of the enclosing graph."""
+    """The values and element types of a graph, and the scope of the enclosing graph."""
 
     opsets: Mapping[str, int]
     policy: Policy

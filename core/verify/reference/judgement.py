@@ -124,7 +124,7 @@ def differ_by_rounding(
 
     As many elements may differ, and as far, as in float64 when inputs and weights of the original move by an ulp:
     `moved`. No constant of the rewritten model is rounded there, so the errors of rounded constants count. The output
-    of the rewritten model may also not be much farther from float64 than that of the original, computed by onnxruntime
+    of the rewritten model may also not be much farther from float64 than the original's, computed by onnxruntime
     or `recomputed`: with each op rounded to its 16-bit type, or with sums in other orders; `least_error` of kernels is
     allowed. If the original `rounds_on_purpose`, such as by adding and subtracting a constant, float64 has no meaning
     for elements far from it. The difference of the models in float64 is measured by the elements that differ, and by
@@ -184,7 +184,7 @@ def changes_without_jumps(a: Array, near: Sequence[Any], far: Sequence[Any]) -> 
 def is_decided_by_rounding(original: Any, rewritten: Any, truth: Float64Value) -> bool:
     """Whether rounding decides each bool that differs, such as `sigmoid(x) > t` for an x at the threshold.
 
-    Results of exact ops, such as those at ties, are not considered rounded. Indices are never decided by rounding.
+    Results of exact ops, such as ties, are not considered rounded. Indices are never decided by rounding.
     """
     o, r = np.asarray(original), np.asarray(rewritten)
     if o.dtype != r.dtype or o.shape != r.shape or o.dtype != np.bool_:
@@ -227,7 +227,7 @@ class _Region(Struct, frozen=True):
             return self._judge_parts(parts, path)
         x, y = (
             np.asarray(v, np.float32 if isinstance(v, float) else None) for v in (o, r)
-        )  # those of maps are float32
+        )  # numbers in maps are float32
         p, q = np.asarray(a), np.asarray(b)
         if dtype_key(x) != dtype_key(y) or x.shape != y.shape:
             return Judgement(Decision.WRONG, f"{x.dtype}{list(x.shape)} became {y.dtype}{list(y.shape)}")

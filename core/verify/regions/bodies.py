@@ -184,7 +184,7 @@ class _Body:
 class ChangedBodies:
     """The bodies of ops that compute a cut point in both models.
 
-    `load` makes the sessions that run those of the original, and `compare` compares them.
+    `load` makes the sessions that run the original's bodies, and `compare` compares two bodies.
     """
 
     load: LoadRegion

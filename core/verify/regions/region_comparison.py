@@ -373,7 +373,7 @@ class ChangedRegions:
     ) -> LoadedRegion:
         """A part of a model, loaded. Raises ModelLoadError.
 
-        Without extents some types are inferred wrongly, such as that of Attention on three dims; if a part does not
+        Without extents some types are inferred wrongly, as for Attention on three dims; if a part does not
         load, ranks are omitted, too.
         """
         given = {name: value for name, value in values.items() if is_given(name)}
@@ -435,7 +435,7 @@ class _Group:
     )
 
     def compare(self, input_set: InputSet, known: dict[str, Any]) -> tuple[bool, RegionDifference | None]:
-        """Compare on an input set; `known` are values of the original there, and afterwards those for later groups.
+        """Compare on an input set; `known` has values of the original there, and is updated for later groups.
 
         Returns whether the original runs, and the difference at the first wrong cut point.
         """

@@ -1,4 +1,4 @@
-"""Judgement of a value that a changed region computes, compared with that of the original."""
+"""Judgement of a value that a changed region computes, compared with the value of the original."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def cut_region(
 ) -> RegionModel:
     """The region of a model that computes the `wanted` values, with given values as inputs.
 
-    A wanted value that is also given is computed from others, but read as given. `types` are those of given values;
+    A wanted value that is also given is computed from others, but read as given. `types` has the types of given values;
     graph inputs have their own.
     """
     kept, outside = values.ancestors(wanted, is_given)

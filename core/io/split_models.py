@@ -74,6 +74,30 @@ def refer_to_file(proto: onnx.TensorProto, location: str, begin: int | None = No
     proto.ClearField("raw_data")
 
 
+def write_with_data(model: SplitModel, path: Path, *, is_portable: bool) -> None:
+    """Write a message, and elements to `<path>.data`: all of them if it `is_portable`, otherwise only those in memory.
+
+    A portable message refers to the file beside it, another one to files by their absolute paths. Raises OSError.
+    """
+    message = onnx.ModelProto()
+    message.CopyFrom(model.message)
+    beside = Path(f"{path}.data")
+    with beside.open("wb") as data:
+        for proto in message.graph.initializer:
+            if (tensor := model.tensors.get(proto.name)) is None:
+                continue
+            span = tensor.mapped
+            if not is_portable and span is not None and span.is_raw and isinstance(span.file, MappedFile):
+                refer_to_file(proto, str(span.file.path.resolve()), span.begin, len(span))
+            else:
+                data.seek(-(-data.tell() // ALIGNMENT) * ALIGNMENT)
+                location = beside.name if is_portable else str(beside.resolve())
+                refer_to_file(proto, location, data.tell(), tensor.nbytes)
+                data.write(tensor.raw_data())
+                tensor.release_pages()
+    path.write_bytes(message.SerializeToString())
+
+
 class SplitFile(Struct, frozen=True):
     """The file of a split model for processes of this project; it may refer to files anywhere.
 
@@ -84,20 +108,7 @@ class SplitFile(Struct, frozen=True):
 
     def write(self, model: SplitModel) -> None:
         """Write the message, and the elements that are in memory to `<path>.data`. Raises OSError."""
-        message = onnx.ModelProto()
-        message.CopyFrom(model.message)
-        with Path(f"{self.path}.data").open("wb") as data:
-            for proto in message.graph.initializer:
-                if (tensor := model.tensors.get(proto.name)) is None:
-                    continue
-                span = tensor.mapped
-                if span is not None and span.is_raw and isinstance(span.file, MappedFile):
-                    refer_to_file(proto, str(span.file.path.resolve()), span.begin, len(span))
-                else:
-                    data.seek(-(-data.tell() // ALIGNMENT) * ALIGNMENT)
-                    refer_to_file(proto, str(Path(data.name).resolve()), data.tell(), tensor.nbytes)
-                    data.write(tensor.raw_data())
-        self.path.write_bytes(message.SerializeToString())
+        write_with_data(model, self.path, is_portable=False)
 
     def load(self) -> SplitModel:
         """The model. Raises OSError."""

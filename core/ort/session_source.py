@@ -14,7 +14,7 @@ from onnx.external_data_helper import load_external_data_for_model
 
 from ..io.convert import import_model
 from ..io.files import split_model
-from ..io.split_models import ALIGNMENT, Loadable, SplitModel, message_of, refer_to_file
+from ..io.split_models import ALIGNMENT, Loadable, SplitModel, message_of, refer_to_file, write_with_data
 from ..ir.tensor import MappedFile, Tensor
 from ..serialization.proto_queries import copy_without
 from ..support.scratch_folder import ScratchFolder
@@ -98,14 +98,5 @@ def whole_model(model: Loadable, folder: Path | None, exits: ExitStack, most: in
     if sum(t.nbytes for t in model.tensors.values()) <= most:
         return model.whole_message().SerializeToString()
     path = exits.enter_context(ScratchFolder()) / "model.onnx"
-    message = onnx.ModelProto()
-    message.CopyFrom(model.message)
-    with Path(f"{path}.data").open("wb") as data:
-        for proto in message.graph.initializer:
-            if (tensor := model.tensors.get(proto.name)) is not None:
-                data.seek(-(-data.tell() // ALIGNMENT) * ALIGNMENT)
-                refer_to_file(proto, Path(data.name).name, data.tell(), tensor.nbytes)
-                data.write(tensor.raw_data())
-                tensor.release_pages()
-    path.write_bytes(message.SerializeToString())
+    write_with_data(model, path, is_portable=True)
     return path

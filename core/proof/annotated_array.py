@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import partialmethod
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
+
+T = TypeVar("T")
 
 
 class LostError(Exception):
@@ -62,20 +64,20 @@ for _name in (
     setattr(AnnotatedArray, _name, partialmethod(getattr(np, _name)))
 
 
-def annotated_arrays(value: Any) -> Iterator[AnnotatedArray]:
-    """Yield the annotated arrays in nested arguments."""
-    if isinstance(value, AnnotatedArray):
+def instances_in(value: Any, *kinds: type[T]) -> Iterator[T]:
+    """Yield the objects of some types in nested arguments."""
+    if isinstance(value, kinds):
         yield value
     elif isinstance(value, tuple | list | dict):
         parts: Any = list(cast("dict[Any, Any]", value).values()) if isinstance(value, dict) else cast("Any", value)
         for part in cast("tuple[Any, ...]", parts):
-            yield from annotated_arrays(part)
+            yield from instances_in(part, *kinds)
 
 
 @contextmanager
 def losing_what_is_written(arguments: Any) -> Generator[None]:
     """Remove the annotations of arrays to which a function writes."""
-    arrays = [a for a in annotated_arrays(arguments) if a.flags.writeable]
+    arrays = [a for a in instances_in(arguments, AnnotatedArray) if a.flags.writeable]
     before = [plain(a).copy() for a in arrays]
     yield
     for array, held in zip(arrays, before, strict=True):

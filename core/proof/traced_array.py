@@ -19,7 +19,7 @@ from msgspec import Struct
 from ..ir.dtypes import FLOATS
 from ..ir.graph import Graph, defined_values
 from ..ir.tensor import Tensor
-from .annotated_array import AnnotatedArray, LostError, losing_what_is_written, plain
+from .annotated_array import AnnotatedArray, LostError, instances_in, losing_what_is_written, plain
 from .shadow_array import is_float
 
 Array = np.ndarray[Any, Any]
@@ -154,7 +154,7 @@ def _called(function: Callable[..., Any], args: Any, options: Mapping[str, Any])
     found = function(*map(plain, args), **{name: plain(v) for name, v in options.items()})
     if held is None:
         return found
-    depth = 1 + max((o.depth for o in origins_in((held, kept))), default=0)
+    depth = 1 + max((o.depth for o in instances_in((held, kept), Leaf, TracedCall)), default=0)
     if depth > MAX_DEPTH:
         return found
     call = TracedCall(function, held, kept, depth)
@@ -162,16 +162,6 @@ def _called(function: Callable[..., Any], args: Any, options: Mapping[str, Any])
         parts: Any = cast("Any", found)
         return type(parts)(traced(p, TracedCall(_item, (call, i), {}, depth + 1)) for i, p in enumerate(parts))  # type: ignore[reportUnknownVariableType]
     return traced(found, call)
-
-
-def origins_in(value: Any) -> Iterator[Origin]:
-    """Yield the origins directly in nested arguments."""
-    if isinstance(value, Leaf | TracedCall):
-        yield value
-    elif isinstance(value, tuple | list | dict):
-        parts: Any = list(cast("dict[Any, Any]", value).values()) if isinstance(value, dict) else cast("Any", value)
-        for part in cast("tuple[Any, ...]", parts):
-            yield from origins_in(part)
 
 
 def trace_constants(graph: Graph) -> None:
@@ -203,7 +193,7 @@ def leaves_of(origin: Origin) -> Iterator[str]:
                 names.add(at.name)
                 yield at.name
         else:
-            work += origins_in((at.args, at.options))
+            work += instances_in((at.args, at.options), Leaf, TracedCall)
 
 
 def compute(origin: Origin, constants: Mapping[str, Any], known: dict[int, Any] | None = None) -> Any:

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,12 +27,10 @@ from .kept_values import LazyValues
 from .oracle_protocol import (
     CHANGED_REGION,
     REWRITTEN,
-    ComparisonRequest,
     OracleArguments,
     OracleExchange,
     OracleFacts,
     Packed,
-    WrongOpRequest,
 )
 from .oracle_start import ORACLE_WORKER
 from .verdict import Mismatch, Verdict
@@ -41,10 +39,8 @@ from .verification_spec import VerificationSpec
 if TYPE_CHECKING:
     from .oracle_worker import OracleWorker  # only the worker process needs it
 
-A = TypeVar("A")
 R = TypeVar("R")
-Method = Callable[[Path, Packed[A]], Packed[R]]
-"""A method of the worker, as called from the parent."""
+Ts = TypeVarTuple("Ts")
 MAX_FIRST_CRASHES = 3  # of the original, on the inputs that are tried first
 MAX_OPS_TOGETHER = 16  # ops that another engine loads at once
 MAX_CRASHES = 8  # of the original, on all inputs
@@ -166,9 +162,8 @@ class OracleProcess:
             options, note = replace(options, input_sets=None if sets is None else list(sets)), ""
             while True:
                 mismatch, is_decisive = None, self._is_fresh
-                comparison = ComparisonRequest(file, options, config)
                 try:
-                    verdict, self._facts = self._request(self._remote.compare, comparison)
+                    verdict, self._facts = self._request(self._remote.compare, file, options, config)
                 except WorkerExit as e:
                     if _call(e).get("model") == CHANGED_REGION:
                         options = replace(options, compare_regions=False, explain_by_regions=False, finds_limits=False)
@@ -201,9 +196,9 @@ class OracleProcess:
         self.wait()
         found, notes, after, together = list[WrongOp](), dict[str, None](), "", MAX_OPS_TOGETHER
         while len(found) < most:
-            request = WrongOpRequest(config, list(input_sets), after, together)
             try:
-                wrong, more = self._request(self._remote.first_wrong_op, request)
+                arguments = config, list(input_sets), after, together
+                wrong, more = self._request(self._remote.first_wrong_op, *arguments)
             except WorkerExit as e:
                 reason, points = e.describe(runtime_name(config.engine_name)), _call(e).get("cut_points", ())
                 self._restore()
@@ -235,7 +230,7 @@ class OracleProcess:
             return Mismatch("", reason if input_set is not None else f"{reason} as it loads it", input_set, None)
         if input_set is None:
             raise UnverifiableError(f"{self.label}: {reason} as it is compared")
-        self._facts = self._request(self._remote.leave_out, (input_set, reason))
+        self._facts = self._request(self._remote.leave_out, input_set, reason)
         return None
 
     def _restore(self) -> None:
@@ -304,15 +299,15 @@ class OracleProcess:
     def _remote(self) -> OracleWorker:
         return self._worker.call()
 
-    def _request(self, method: Method[A, R], argument: A) -> R:
+    def _request(self, method: Callable[[Path, Packed[tuple[*Ts]]], Packed[R]], *arguments: *Ts) -> R:
         """Call a method of the worker. Raises WorkerExit, and what the method raises."""
-        self._begin(method, argument)
+        self._begin(method, *arguments)
         return self._end()
 
-    def _begin(self, method: Method[A, R], argument: A) -> None:
+    def _begin(self, method: Callable[[Path, Packed[tuple[*Ts]]], Packed[R]], *arguments: *Ts) -> None:
         """Start a method of the worker."""
         self._exchange.calls.create()
-        self._worker.begin(method, self._folder, self._exchange.pack(argument))
+        self._worker.begin(method, self._folder, self._exchange.pack(arguments))
 
     def _end(self) -> Any:
         """The result of the method that was started."""

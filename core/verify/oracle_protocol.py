@@ -15,8 +15,6 @@ from msgspec import Struct
 
 from ..io.split_models import SplitFile
 from ..ort.call_monitor import CallFile
-from ..ort.sessions import SessionConfig
-from .comparison_options import ComparisonOptions
 from .given_inputs import KEPT_BYTES
 from .input_sets import InputSet
 from .kept_values import FileValues, LazyValues, ValueCache
@@ -55,23 +53,6 @@ class OracleFacts(Struct, frozen=True):
     notes: list[str]
     input_sets: list[InputSet]
     state: str
-
-
-class ComparisonRequest(Struct, frozen=True):
-    """The arguments of a comparison; `config` is the onnxruntime configuration for `model`, None for the original's."""
-
-    model: Path | SplitFile
-    options: ComparisonOptions
-    config: SessionConfig | None = None
-
-
-class WrongOpRequest(Struct, frozen=True):
-    """The arguments of a search for an op that is wrong in the engine of a `config`, see `Oracle.first_wrong_op`."""
-
-    config: SessionConfig
-    input_sets: list[InputSet]
-    after: str
-    most: int
 
 
 class Packed(Struct, Generic[T], frozen=True):

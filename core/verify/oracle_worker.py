@@ -11,19 +11,21 @@ from dataclasses import dataclass
 from errno import ENOMEM
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from ..errors import OUT_OF_MEMORY, MemoryExhausted, ModelError, PassesError
-from ..io.split_models import load_file
+from ..io.split_models import SplitFile, load_file
 from ..ort.backends import LoadedModel
 from ..ort.call_monitor import Facts, monitored_by
 from ..ort.evaluation_worker import EvaluationWorker
+from ..ort.sessions import SessionConfig
 from ..processes.onnx_calls import call_directly
 from ..processes.process_limits import allocated_memory, limit_memory, prepare_to_crash
 from ..processes.worker_process import Parent
+from .comparison_options import ComparisonOptions
 from .input_sets import InputSet
 from .oracle import Oracle
-from .oracle_protocol import ComparisonRequest, OracleArguments, OracleExchange, OracleFacts, Packed, WrongOpRequest
+from .oracle_protocol import OracleArguments, OracleExchange, OracleFacts, Packed
 from .regions.shared_values import RegionDifference
 from .verdict import Verdict
 
@@ -31,24 +33,24 @@ IDLE_SECONDS = 60.0  # without an oracle
 MAX_IDLE_BYTES = 512 << 20  # of memory without an oracle; a process that holds more ends
 
 
-A = TypeVar("A")
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 
 def exchanged(
-    method: Callable[[OracleWorker, A], R],
-) -> Callable[[OracleWorker, Path, Packed[A]], Packed[R]]:
-    """Let a method take its argument from the parent, whose folder for input sets is given, and return its result."""
+    method: Callable[[OracleWorker, *Ts], R],
+) -> Callable[[OracleWorker, Path, Packed[tuple[*Ts]]], Packed[R]]:
+    """Let a method take its arguments from the parent, whose folder for input sets is given, and return its result."""
 
     @wraps(method)
-    def exchange(worker: OracleWorker, folder: Path, packed: Packed[A]) -> Packed[R]:
+    def exchange(worker: OracleWorker, folder: Path, packed: Packed[tuple[*Ts]]) -> Packed[R]:
         if worker.exchange is None or worker.exchange.folder != folder:
             worker.exchange = OracleExchange(folder)
-        argument = worker.exchange.unpack(packed)
+        arguments = worker.exchange.unpack(packed)
         worker.exchange.calls.attach()
         with monitored_by(worker.monitor):
             try:
-                result = method(worker, argument)
+                result = method(worker, *arguments)
             except (MemoryError, OSError) as e:
                 raise _system_error(e) from e
         return worker.exchange.pack(result)
@@ -93,25 +95,28 @@ class OracleWorker(EvaluationWorker):
         return self._facts()
 
     @exchanged
-    def compare(self, comparison: ComparisonRequest) -> tuple[Verdict, OracleFacts]:
-        """The verdict on a model."""
+    def compare(
+        self, model: Path | SplitFile, options: ComparisonOptions, config: SessionConfig | None
+    ) -> tuple[Verdict, OracleFacts]:
+        """The verdict on a model; `config` is the onnxruntime configuration for it, None for the original's."""
         assert self.oracle is not None
-        backend = None if comparison.config is None else partial(LoadedModel, config=comparison.config)
-        verdict = self.oracle.compare(load_file(comparison.model), comparison.options, backend=backend)
+        backend = None if config is None else partial(LoadedModel, config=config)
+        verdict = self.oracle.compare(load_file(model), options, backend=backend)
         return verdict, self._facts()
 
     @exchanged
-    def first_wrong_op(self, request: WrongOpRequest) -> tuple[RegionDifference | None, list[str]]:
-        """Find the first wrong op after the producer of a value in another engine. Also returns notes."""
+    def first_wrong_op(
+        self, config: SessionConfig, input_sets: list[InputSet], after: str, most: int
+    ) -> tuple[RegionDifference | None, list[str]]:
+        """Find an op that is wrong in the engine of a `config`, see `Oracle.first_wrong_op`."""
         assert self.oracle is not None
-        backend = partial(LoadedModel, config=request.config)
-        return self.oracle.first_wrong_op(backend, request.input_sets, request.after, request.most)
+        return self.oracle.first_wrong_op(partial(LoadedModel, config=config), input_sets, after, most)
 
     @exchanged
-    def leave_out(self, arguments: tuple[InputSet, str]) -> OracleFacts:
+    def leave_out(self, input_set: InputSet, reason: str) -> OracleFacts:
         """Skip an input set from now on, for a reason."""
         assert self.oracle is not None
-        self.oracle.leave_out(*arguments)
+        self.oracle.leave_out(input_set, reason)
         return self._facts()
 
     @exchanged

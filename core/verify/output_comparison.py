@@ -401,26 +401,32 @@ class Parts(NamedTuple):
     values: list[Any]
 
 
+def parts_of(value: Any) -> Parts | None:
+    """The entries of a sequence, a map or an empty optional; None for a tensor."""
+    if value is None:
+        return Parts([], [])
+    if isinstance(value, dict):
+        entries = cast("dict[Any, Any]", value)
+        return Parts(list(entries), list(entries.values()))
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        return Parts(list(range(len(items))), items)
+    return None
+
+
 def _parts(result: Any) -> Parts | None:
-    """The parts of a map, a sequence, an empty optional or a sparse tensor of `onnx.reference`; None for a tensor.
+    """The parts of a result, which may also be a sparse tensor of `onnx.reference`; None for a tensor.
 
     A map to floats, or a sequence of such maps (ZipMap), has one part: Python floats there are float32 results.
     """
-    if result is None:
-        return Parts([], [])
     if hasattr(result, "indices"):
         return Parts(["values", "indices", "shape"], [result.values, result.indices, result.shape])
-    if not isinstance(result, list | dict):
-        return None
-    entries = cast("list[Any] | dict[Any, Any]", result)
-    maps: list[Any] = entries if isinstance(entries, list) else [entries]
+    maps: list[Any] = cast("list[Any]", result) if isinstance(result, list) else [result]
     if maps and all(isinstance(m, dict) for m in maps):
         numbers = [v for m in maps for v in m.values()]
         if all(type(v) is float for v in numbers):
             return Parts([(i, key) for i, m in enumerate(maps) for key in m], [np.array(numbers, np.float32)])
-    if isinstance(entries, dict):
-        return Parts(list(entries), list(entries.values()))
-    return Parts(list(range(len(entries))), entries)
+    return parts_of(result)
 
 
 def _part_getter(index: int) -> Callable[[Any], Any]:

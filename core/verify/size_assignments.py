@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations_with_replacement, islice, permutations
 from math import prod
 
@@ -191,25 +191,24 @@ def sizes_near(constants: Sequence[int], base: Sizes, fixed: Collection[str]) ->
     A relative position reaches a constant at an extent of one more, and exceeds it at two more.
     """
     free = [s for s in base if s not in fixed][:MAX_SUM_SYMBOLS]
-    tried = [base]
-    for offset in (2, 0, 1, -1):
-        for constant in (c for c in constants if c + offset > 0):
-            alone = (sizes for s in free for sizes in _with_one_changed(base, [s], constant + offset, free))
-            everywhere = [base | dict.fromkeys(free, constant + offset)] if len(free) > 1 and offset == 2 else []
-            for sizes in (*alone, *everywhere):
-                if sizes not in tried:
-                    tried.append(sizes)
-                    yield sizes
+    near = ((c + offset, offset) for offset in (2, 0, 1, -1) for c in constants if c + offset > 0)
+    return _in_turn(base, free, ((size, free, offset == 2) for size, offset in near))
 
 
 def ladder_of_sizes(base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
     """Yield `base` with each size of the ladder for one symbol, then for all."""
     free = [s for s in base if s not in fixed][:MAX_SUM_SYMBOLS]
+    all_but_batch = free[1:] or free
+    steps = ((size, free if size in BATCH_LADDER else all_but_batch, size in EQUAL_LADDER) for size in LADDER)
+    return _in_turn(base, free, steps)
+
+
+def _in_turn(base: Sizes, free: list[str], steps: Iterable[tuple[int, list[str], bool]]) -> Iterator[Sizes]:
+    """Yield `base` with each size for some symbols alone and, if wanted, for all of several; none twice."""
     tried = [base]
-    for size in LADDER:
-        able = free if len(free) == 1 or size in BATCH_LADDER else free[1:]
-        alone = (sizes for s in able for sizes in _with_one_changed(base, [s], size, free))
-        together = [base | dict.fromkeys(free, size)] if len(free) > 1 and size in EQUAL_LADDER else []
+    for size, symbols, is_for_all in steps:
+        alone = (sizes for s in symbols for sizes in _with_one_changed(base, [s], size, free))
+        together = [base | dict.fromkeys(free, size)] if len(free) > 1 and is_for_all else []
         for sizes in (*alone, *together):
             if sizes not in tried:
                 tried.append(sizes)

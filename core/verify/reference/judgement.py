@@ -28,6 +28,7 @@ from ..output_comparison import (
     dtype_key,
     min_tolerance,
     noise_sample,
+    parts_of,
     to_64_bit,
 )
 from .float64_evaluation import EXACT, ROUNDOFF, Float64Value
@@ -132,7 +133,7 @@ def differ_by_rounding(
     ones are.
     """
     (a, b), dtype = map(np.asarray, truths), values[0].dtype
-    if any(_parts(t) is not None for t in truths) or a.dtype != b.dtype or not a.shape == b.shape == values[0].shape:
+    if any(parts_of(t) is not None for t in truths) or a.dtype != b.dtype or not a.shape == b.shape == values[0].shape:
         return False
     is_as_wide = dtype == a.dtype
     with np.errstate(all="ignore"):  # of infinities
@@ -205,7 +206,7 @@ IN_OWN_TYPES = "where each op rounds to its own type"
 
 def describe_new_overflows(before: Any, after: Any) -> str:
     """How many elements of a float value overflow only in a rewritten model, if each op rounds; "" for none."""
-    a, b = (np.asarray(None if _parts(v) is not None else v) for v in (before, after))
+    a, b = (np.asarray(None if parts_of(v) is not None else v) for v in (before, after))
     if a.shape != b.shape or not is_float(a.dtype) or not is_float(b.dtype):
         return ""
     count = np.count_nonzero(np.isfinite(to_64_bit(a)) & ~np.isfinite(to_64_bit(b)))
@@ -222,7 +223,7 @@ class _Region(Struct, frozen=True):
 
     def judge(self, o: Any, r: Any, a: Any, b: Any, path: tuple[Any, ...]) -> Judgement:
         """Judge original, rewritten and their float64 values; `path` leads to these in a sequence or map."""
-        parts = [_parts(value) for value in (o, r, a, b)]
+        parts = [parts_of(value) for value in (o, r, a, b)]
         if any(p is not None for p in parts):
             return self._judge_parts(parts, path)
         x, y = (
@@ -418,19 +419,6 @@ class _Floats(Struct, frozen=True):
     def real_dtype(self) -> np.dtype[Any]:
         """The type of the parts of complex numbers, or the type itself."""
         return np.dtype(f"f{self.dtype.itemsize // 2}") if self.dtype.kind == "c" else self.dtype
-
-
-def _parts(value: Any) -> Parts | None:
-    """The entries of a sequence, a map or an empty optional; None for a tensor."""
-    if value is None:
-        return Parts([], [])
-    if isinstance(value, dict):
-        entries = cast("dict[Any, Any]", value)
-        return Parts(list(entries), list(entries.values()))
-    if isinstance(value, list):
-        items = cast("list[Any]", value)
-        return Parts(list(range(len(items))), items)
-    return None
 
 
 def _at(value: Any, path: Sequence[Any]) -> Any:

@@ -246,7 +246,12 @@ class StatisticsCollector:
         if self.channel_axis is not None:
             self._add_channels(array, self.channel_axis)
         for rows in self.rows:
-            self._add_gram(array, rows)
+            for part in rows.of(array, self.most_windows):
+                wide = part.astype(np.float32 if rows.kernel else np.float64)  # there are many windows
+                waiting = self._waiting.setdefault(rows, [])
+                waiting.append(wide[np.isfinite(wide).all(axis=(1, 2))])
+                if sum(a.size for a in waiting) >= max(CHUNK_ELEMENTS, rows.gram_bytes // WAITING_PART):
+                    self._multiply(rows)
 
     def _add_elements(self, array: Array, sample: int) -> None:
         flat = array.reshape(-1)
@@ -302,14 +307,6 @@ class StatisticsCollector:
             self.channel_axis = self._channels = None
         else:
             self._channels = found if self._channels is None else np.maximum(self._channels, found)
-
-    def _add_gram(self, array: Array, rows: Rows) -> None:
-        for part in rows.of(array, self.most_windows):
-            wide = part.astype(np.float32 if rows.kernel else np.float64)  # there are many windows
-            waiting = self._waiting.setdefault(rows, [])
-            waiting.append(wide[np.isfinite(wide).all(axis=(1, 2))])
-            if sum(a.size for a in waiting) >= max(CHUNK_ELEMENTS, rows.gram_bytes // WAITING_PART):
-                self._multiply(rows)
 
     def _multiply(self, rows: Rows) -> None:
         """Add the products of all waiting rows at once, because an addition takes as long as many products."""

@@ -125,11 +125,7 @@ def split_model(model: Loadable) -> SplitModel:
         return model
     if isinstance(model, bytes):
         return _split(MessageBytes(model), None)
-    return split_file(ModelFile(model))
-
-
-def split_file(file: ModelFile) -> SplitModel:
-    """Like `split_model`, for a file; the versions of its files are recorded. Raises ModelError."""
+    file = ModelFile(model)
     with _one_line_errors(file.path, file.label):
         _require_onnx(file.path)
         file.begin_use(file.path)

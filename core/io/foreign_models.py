@@ -6,7 +6,7 @@ When merging, unchanged ops of the graph are kept, and new ops are added.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx
@@ -90,13 +90,6 @@ def large_tensor_digests(model: onnx.ModelProto) -> dict[str, bytes]:
     return {t.name: digest(t) for t in tensors if t.nbytes > SMALL_TENSOR_BYTES and not t.is_external}
 
 
-def reset_inference(graph: Graph, declared: Collection[Value]) -> None:
-    """Remove inferred types in `graph` and its subgraphs; for values in `declared`, keep the types in the file."""
-    values = graph.declared.value_infos
-    values[:] = [(v if v is None or v in declared else Value(v.name), info) for v, info in values]
-    forget_inferred_types(graph)
-
-
 @dataclass(slots=True)
 class ForeignMerge:
     """The changes that turn a graph into a returned model.
@@ -150,7 +143,10 @@ class ForeignMerge:
         made = self._add_new_ops(Importer(shared), here)
         shared.reserved_names = None  # collected again for the next fresh name
         self._record_origins(made, makers, by)
-        reset_inference(graph, self._values_still_declared(made))
+        declared = self._values_still_declared(made)
+        values = graph.declared.value_infos  # declared values keep their types in the file
+        values[:] = [(v if v is None or v in declared else Value(v.name), info) for v, info in values]
+        forget_inferred_types(graph)
         for v in read:
             if v.producer is not None:
                 graph.prune((v.producer,))

@@ -137,7 +137,11 @@ def parse_value(hint: Any, text: str) -> Any:
     if get_origin(hint) is Literal:
         return _lookup({unquoted(format_value(a)): a for a in args}, unquoted(text))
     if get_origin(hint) is tuple:
-        return _parse_tuple(args, text)
+        parts = text.split(":") if text else []  # 1:2:3
+        types_ = args[:1] * len(parts) if args[1:] == (...,) else args
+        if len(parts) != len(types_):
+            raise ValueError(text)
+        return tuple(parse_value(a, part) for a, part in zip(types_, parts, strict=True))
     if _is_enum(hint):
         return _lookup({**{format_value(m.value): m for m in hint}, **{m.name: m for m in hint}}, unquoted(text))
     return _parse_scalar(hint, text)
@@ -147,15 +151,6 @@ def _lookup(choices: dict[str, Any], text: str) -> Any:
     if text not in choices:
         raise ValueError(text)
     return choices[text]
-
-
-def _parse_tuple(args: tuple[Any, ...], text: str) -> tuple[Any, ...]:
-    """The tuple `1:2:3`; of any length if the type ends in `...`; empty for an empty text."""
-    parts = text.split(":") if text else []
-    types_ = args[:1] * len(parts) if args[1:] == (...,) else args
-    if len(parts) != len(types_):
-        raise ValueError(text)
-    return tuple(parse_value(a, part) for a, part in zip(types_, parts, strict=True))
 
 
 def _parse_scalar(hint: Any, text: str) -> Any:

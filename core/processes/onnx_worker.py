@@ -89,18 +89,13 @@ class OnnxWorker(Struct):
             raise MemoryExhausted(OUT_OF_MEMORY) from e
 
 
-def import_extension_alone() -> None:
-    """Make modules in onnx's package importable without the package itself."""
-    spec = find_spec("onnx")
+def main() -> None:
+    """Serve the parent until it ends."""
+    prepare_to_crash()
+    spec = find_spec("onnx")  # modules in its package become importable without the package itself
     assert spec is not None
     package = ModuleType("onnx")
     package.__path__ = list(spec.submodule_search_locations or ())
     sys.modules["onnx"] = package
-
-
-def main() -> None:
-    """Serve the parent until it ends."""
-    prepare_to_crash()
-    import_extension_alone()
     parent = Parent()
     parent.serve(OnnxWorker(parent, OnnxCode()), idle_limit=lambda: IDLE_SECONDS)

@@ -93,14 +93,10 @@ class _Supervisor:
             ready, _, _ = select.select(open_pipes, [], [], left)
             if self.wakeups in ready:
                 for number in os.read(self.wakeups, 100):
-                    self._pass_on(number)
+                    if self._note_signal(number):
+                        os.kill(self.child, number)
             if self.messages in ready and not self._take_messages():
                 open_pipes.remove(self.messages)
-
-    def _pass_on(self, number: int) -> None:
-        """Pass a signal on to the process, unless a terminal sends it to both, and set a limit for its end."""
-        if self._note_signal(number):
-            os.kill(self.child, number)
 
     def _note_signal(self, number: int) -> bool:
         """Set a limit for the end of the process; False for a signal about its end."""

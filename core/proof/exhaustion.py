@@ -181,20 +181,15 @@ def _shapes(obligation: Obligation, given: InputType, dtype: int, *, is_uniform:
     """Shapes to try: large ones first if all positions are equivalent, because few runs then contain all numbers."""
     if is_uniform and obligation.symbols:
         elements = FLOAT32_ELEMENTS if dtype == TensorProto.FLOAT else FLOAT16_ELEMENTS
-        yield from _large_shapes(obligation, given, elements)
+        for name in obligation.symbols:  # enlarge one symbol after another
+            sizes = dict.fromkeys(obligation.symbols, 2) | {name: 1}
+            yield given.shape(sizes | {name: max(1, elements // max(1, prod(given.shape(sizes))))})
     if dtype != TensorProto.FLOAT:
         yield from (given.shape(s) for s in size_sets(obligation) if LARGE_SIZE not in s.values())
     elif (count := prod(given.shape(dict.fromkeys(obligation.symbols, 1)))) >= MIN_FLOAT32_ELEMENTS:
         yield given.shape(dict.fromkeys(obligation.symbols, 1))
     elif not obligation.symbols:
         raise NotApplicable(f"an input of {count} elements takes too many runs for every float32")
-
-
-def _large_shapes(obligation: Obligation, given: InputType, elements: int) -> Iterator[tuple[int, ...]]:
-    """Yield shapes with about this number of elements, enlarging one symbol after another."""
-    for name in obligation.symbols:
-        sizes = dict.fromkeys(obligation.symbols, 2) | {name: 1}
-        yield given.shape(sizes | {name: max(1, elements // max(1, prod(given.shape(sizes))))})
 
 
 def _verdict(given: InputType, difference: NumbersDifference | None, dtype: int) -> ProofVerdict:

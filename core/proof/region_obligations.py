@@ -395,7 +395,11 @@ def shadows_of(names: set[str], constants: Mapping[str, object]) -> LazyArrays:
 
 
 def _shadow_of(tensor: Tensor | onnx.TensorProto) -> Any:
-    return exact_shadow(tensor.array if isinstance(tensor, Tensor) else numpy_helper.to_array(tensor))
+    """A constant with its field elements; a single number represents the simplest number that rounds to it."""
+    array = tensor.array if isinstance(tensor, Tensor) else numpy_helper.to_array(tensor)
+    if array.size <= 1:
+        return shadowed(array, lift(array, is_held=True))
+    return shadowed(array.astype(np.float64), lift_exactly(array))
 
 
 def with_shadows(fragment: Fragment, shadows: LazyArrays) -> Fragment:
@@ -424,13 +428,6 @@ class LazyArrays(Mapping[str, Any]):
     def __len__(self) -> int:
         """The number of arrays."""
         return len(self.makers)
-
-
-def exact_shadow(array: Any) -> Any:
-    """A constant with its field elements; a single number represents the simplest number that rounds to it."""
-    if array.size <= 1:
-        return shadowed(array, lift(array, is_held=True))
-    return shadowed(array.astype(np.float64), lift_exactly(array))
 
 
 def key_of(obligation: Obligation) -> Hashable:

@@ -39,7 +39,12 @@ def obligation_of(rule: Rule, model: onnx.ModelProto, seed: int = 0) -> Obligati
     """
     inputs = input_types(model)
     imported = from_onnx(model)
-    before = shadow_constants(imported.graph, seed)
+    before: dict[str, Any] = {}
+    for value in constants_of(imported.graph):
+        assert value.tensor is not None  # as `constants_of` says
+        array = shadow_of(value.tensor.array, seed)
+        before[value.name] = array
+        value.set_constant(Tensor.from_array(array))
     recorder = BranchRecorder(rule)
     with recorder.recording():
         fired = rewrite(imported.graph, [rule], ChangeLog())
@@ -72,17 +77,6 @@ def constants_of(graph: Graph) -> Iterator[Value]:
         for value in defined_values(inner):
             if value.tensor is not None and value.tensor.dtype in FLOATS and value.tensor.is_readable:
                 yield value
-
-
-def shadow_constants(graph: Graph, seed: int) -> dict[str, Any]:
-    """Give the constants of a graph exact elements, and return them by name."""
-    found: dict[str, Any] = {}
-    for value in constants_of(graph):
-        assert value.tensor is not None  # as `constants_of` says
-        array = shadow_of(value.tensor.array, seed)
-        found[value.name] = array
-        value.set_constant(Tensor.from_array(array))
-    return found
 
 
 def fragment(model: onnx.ModelProto, arrays: dict[str, Any]) -> Fragment:

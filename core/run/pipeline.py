@@ -406,8 +406,11 @@ def nested_passes(p: Pass) -> Iterator[Pass]:
         yield from nested_passes(q)
 
 
-def require_known_names(p: Pass, names: Collection[str]) -> None:
-    """Raise UnknownNameError unless the pipeline has passes or rules with all these names."""
+def select(p: Pass, only: Collection[str] = (), skip: Collection[str] = ()) -> Pass:
+    """Select `only` the named passes and rules, or all that are not in `skip`. Raises UnknownNameError."""
+    if not only and not skip:
+        return p  # reuses the indexes that its passes built in earlier runs
+    names = (*only, *skip)
     known = selectable_names(p) if names else set[str]()
     for name in names:
         if name not in known:
@@ -415,13 +418,6 @@ def require_known_names(p: Pass, names: Collection[str]) -> None:
                 did_you_mean(name, known) or " (see `passes list --search`; add passes outside pipelines with --enable)"
             )
             raise UnknownNameError(f"no pass or rule of the pipeline is named {name}{near}")
-
-
-def select(p: Pass, only: Collection[str] = (), skip: Collection[str] = ()) -> Pass:
-    """Select `only` the named passes and rules, or all that are not in `skip`. Raises UnknownNameError."""
-    if not only and not skip:
-        return p  # reuses the indexes that its passes built in earlier runs
-    require_known_names(p, (*only, *skip))
     return _select(p, set(only) or selectable_names(p), set(skip))
 
 

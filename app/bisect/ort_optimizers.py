@@ -59,15 +59,9 @@ def known_optimizers(level: str) -> list[str]:
     return [name for stage in LEVEL_OPTIMIZERS[: [*LEVELS].index(level) + 1] for name in stage]
 
 
-def logged_optimizers(lines: Iterable[str]) -> list[str]:
-    """The transformers in a log of onnxruntime, in order."""
-    found = (m[1] for line in lines if (m := LOG_LINE.search(line)))
-    return [name for name in dict.fromkeys(found) if name not in NOT_DISABLEABLE]
-
-
-def modifying_optimizers(lines: Iterable[str]) -> list[str]:
-    """The transformers in a log of onnxruntime that changed the model, in order."""
-    found = (m[1] for line in lines if (m := MODIFIED.search(line)))
+def logged_optimizers(lines: Iterable[str], pattern: re.Pattern[str] = LOG_LINE) -> list[str]:
+    """The transformers in a log of onnxruntime, in order; with MODIFIED, the transformers that changed the model."""
+    found = (m[1] for line in lines if (m := pattern.search(line)))
     return [name for name in dict.fromkeys(found) if name not in NOT_DISABLEABLE]
 
 

@@ -26,7 +26,7 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
 from ...passes.targets import QUANTIZATION_TARGETS
-from ..bisect.ort_optimizers import modifying_optimizers
+from ..bisect.ort_optimizers import MODIFIED, logged_optimizers
 from ..measure import benchmark
 from ..measure.criterion import Budget
 from ..measure.execution_provider import ExecutionProvider, engine_versions, parse_provider
@@ -270,7 +270,7 @@ def _modifying_optimizers(search: TuningSearch, folder: Path) -> list[str]:
     finally:
         worker.terminate()
     with (folder / "optimizers" / "log").open(encoding="utf-8", errors="replace") as lines:
-        return modifying_optimizers(lines)
+        return logged_optimizers(lines, MODIFIED)
 
 
 def _noise(racing: Racing) -> TimingNoise:

@@ -9,7 +9,7 @@ from math import inf, isfinite
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -94,15 +94,9 @@ class AccuracyLoss(Struct, frozen=True):
         return text
 
     def to_data(self) -> dict[str, Any]:
-        """The loss as JSON data; infinite figures are null."""
+        """The loss as data for JSON."""
         outputs = {name: figures.to_data() for name, figures in self.outputs.items()}
-        return _finite(to_builtins(replace(self, outputs={})) | {"outputs": outputs})
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {name: _finite(value) for name, value in cast("dict[str, Any]", data).items()}
-    return None if isinstance(data, float) and not isfinite(data) else data
+        return to_builtins(replace(self, outputs={})) | {"outputs": outputs}
 
 
 def measure_loss(

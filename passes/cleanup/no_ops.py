@@ -48,6 +48,7 @@ from ..support.operand_queries import (
     normalized_axes,
     reduced_axes,
     require_broadcastable_to,
+    require_exact_axes,
     require_gatherable,
     required_scalar,
     uniform_value,
@@ -454,7 +455,5 @@ def without_unit_axes(g: RewriteBuilder, x: Value, op: Op) -> Value:
     require(all(same_extent(x.shape[a], 1) for a in reduced), "a reduced axis has an extent other than 1")
     if not reduced or op.attr("keepdims", 1):
         return x
-    # Of a tensor without elements, onnxruntime keeps the axes that are counted from the end.
-    fixed = all(isinstance(d, int) and d > 0 for d in x.shape)
-    require(fixed or min(constant_numbers(op) or [0]) >= 0, "x may be empty")
+    require_exact_axes(op, x)
     return g.Squeeze(x, axes=reduced)

@@ -8,11 +8,11 @@ from onnx import TensorProto
 
 from ...core import EXACT, Op, RewriteBuilder, Value, by_dtype, conditional, require, rule
 from ..support.operand_queries import (
-    constant_numbers,
     inferred_shape,
     is_no_negative_zero,
     normalized_axes,
     reduced_axes,
+    require_exact_axes,
     same_shape,
 )
 from .reshapes import RESHAPE_OPS
@@ -73,9 +73,7 @@ def required_reduced_axes(op: Op, x: Value) -> list[int]:
         return normalized_axes([int(op.attr("axis", 0))], x.rank)
     axes = reduced_axes(op, x.rank)
     require(bool(axes), "the op reduces no axis")
-    # onnxruntime 1.31 takes negative axes of a tensor without elements for none at all.
-    full = all(isinstance(d, int) and d > 0 for d in x.shape)
-    require(full or min(constant_numbers(op) or [0]) >= 0, "an axis is negative and x may be empty")
+    require_exact_axes(op, x)
     return axes
 
 

@@ -206,6 +206,12 @@ def reduced_axes(op: Op, rank: int) -> list[int]:
     return normalized_axes(axes, rank)
 
 
+def require_exact_axes(op: Op, x: Value) -> None:
+    """Decline negative axes where `x` may have no elements: onnxruntime 1.31 then reduces none."""
+    full = all(isinstance(d, int) and d > 0 for d in x.shape)
+    require(full or min(constant_numbers(op) or [0]) >= 0, f"an axis is negative, and {x.name} may be empty")
+
+
 def kept_reduced_axes(x: Value, op: Op) -> list[int]:
     """The axes of `x` that a reduction keeps with extent 1; there is at least one."""
     require(op.attr("keepdims", 1) == 1, "the reduction does not keep the reduced axes")

@@ -82,6 +82,37 @@ def test_reports_of_other_conditions_have_no_times(tmp_path: Path) -> None:
     assert "times are not compared, as conditions differ: threads: 1 and 2" in shown
 
 
+def bench_of(sizes: dict[str, int], failing: str = "") -> dict[str, Any]:
+    common = {"engine": "onnxruntime", "accuracy": None, "ratios": {}}
+    measured = {m: {"failure": "it crashed" if m == failing else "", "latencies": {}} for m in sizes}
+    return {"models": [{"model": m, "bytes": n, "measured": measured[m], **common} for m, n in sizes.items()]}
+
+
+QUANTIZED = {"trials": [], "source": "m.onnx", "figure": "top1", "result": {"bytes": 1}}
+
+
+@cases(
+    ("before", "after", "worse"),
+    {
+        "a model that fails now in bench": (bench_of({"m": 1}), bench_of({"m": 1}, "m"), ["verdict"]),
+        "a model that fails now in a batch": (
+            {"outcomes": {}, "models": [{"model": "m.onnx", "error": "", "report": QUANTIZED}]},
+            {"outcomes": {}, "models": [{"model": "m.onnx", "error": "it crashed", "report": None}]},
+            ["verdict"],
+        ),
+        "models of one name": (bench_of({"a/m": 100, "b/m": 100}), bench_of({"a/m": 200, "b/m": 100}), ["bytes"]),
+    },
+)
+def test_no_difference_is_missed(
+    tmp_path: Path, before: dict[str, Any], after: dict[str, Any], worse: list[str]
+) -> None:
+    base, new = tmp_path / "base.json", tmp_path / "new.json"
+    base.write_text(json.dumps(before))
+    new.write_text(json.dumps(after))
+    assert [c.name for c in compare_reports(base, new, DiffOptions()).worse] == worse
+    assert not compare_reports(new, base, DiffOptions()).worse
+
+
 @cases(
     ("text", "message"),
     {

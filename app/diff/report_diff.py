@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +28,9 @@ from .diff_options import DiffOptions
 
 Outcome = Literal["same", "better", "worse", "inconclusive", "changed", "new", "missing"]
 UNVERIFIED = "not verified"
+RAN = "ran"
 TONES = {"worse": "wrong", "better": "ours"}
-GRADES = {VERIFIED: 0, UNVERIFIED: 1}
+GRADES = {VERIFIED: 0, RAN: 0, UNVERIFIED: 1}
 """The order of verdicts, from best to worst; all others are worse."""
 SIZE_SHARE = 0.01
 """The growth of a file from which on it is worse: names and metadata alone take less."""
@@ -192,6 +194,7 @@ def _figures(data: Mapping[str, Any]) -> Iterator[tuple[str, str, Figure]]:
             if row["error"]:
                 yield row["model"], "verdict", Figure("verdict", f"fails: {row['error']}")
             elif row["report"]:
+                yield row["model"], "verdict", Figure("verdict", RAN)  # unless the report has one
                 yield from ((row["model"], name, figure) for _, name, figure in _figures(row["report"]))
     elif "rows" in data:
         yield from _of_rows(data["rows"])
@@ -230,12 +233,16 @@ def _of_rows(rows: list[Mapping[str, Any]]) -> Iterator[tuple[str, str, Figure]]
 
 
 def _of_bench(models: list[Mapping[str, Any]]) -> Iterator[tuple[str, str, Figure]]:
+    folders = defaultdict[str, set[Path]](set)
+    for path in (Path(model["model"]) for model in models):
+        folders[path.name].add(path.parent)
     for number, model in enumerate(models):
-        measured, engine = model["measured"], model["engine"]
-        subject = Path(model["model"]).name + f" on {engine}" * (engine != ONNXRUNTIME)
+        measured, engine, path = model["measured"], model["engine"], Path(model["model"])
+        shown = path.name if len(folders[path.name]) == 1 else str(path)
+        subject = shown + f" on {engine}" * (engine != ONNXRUNTIME)
         yield subject, "bytes", Figure("bytes", model["bytes"])
-        if measured["failure"]:
-            yield subject, "verdict", Figure("verdict", f"fails: {measured['failure']}")
+        failure = measured["failure"]
+        yield subject, "verdict", Figure("verdict", f"fails: {failure}" if failure else RAN)
         if model["accuracy"] is not None:
             yield subject, "accuracy", Figure("accuracy", model["accuracy"])
         for batch, ratio in model["ratios"].items():

@@ -12,16 +12,25 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from .cli.settings import may_run_code
+from .options import Option
+
 INSTRUCTIONS = """passwright optimizes ONNX models and verifies each result against the original in onnxruntime.
 Paths are relative to the folder in which the server was started. Every answer ends with the exit code of the command:
 0 done, 1 bad model or input, 2 usage error, 3 wrong result, nothing written, 4 could not be verified."""
 
 
+CODE = "error: {}={} may run code, which no tool does: run `passes {}` in a shell\nexit code 2"
+
+
 async def _answer(command: str, paths: Sequence[str], **options: object) -> str:
-    """Run a command, and return what it prints, with its exit code."""
+    """Run a command, and return what it prints, with its exit code; not with a value that may run code."""
+    for name, value in options.items():
+        if value and may_run_code(name, Option(""), value):
+            return CODE.format(name, value, command)
     arguments = [a for name, value in options.items() for a in _arguments(f"--{name.replace('_', '-')}", value)]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "passwright", command, *arguments, "--", *paths,
+        sys.executable, "-P", "-m", "passwright", command, *arguments, "--", *paths,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         env=os.environ | {"COLUMNS": "120", "NO_COLOR": "1"},
     )  # fmt: skip
@@ -97,6 +106,8 @@ async def diff(model: str, other: str) -> str:
 
 async def explain(rule_or_pass: str, model: str) -> str:
     """Show where a rule, or the rules of a pass or pipeline, applied to a model, and why not elsewhere."""
+    if may_run_code("pipeline", Option(""), rule_or_pass):
+        return CODE.format("rule_or_pass", rule_or_pass, "explain")
     return await _answer("explain", [rule_or_pass, model])
 
 

@@ -49,6 +49,28 @@ def test_a_client_optimizes_and_verifies(tmp_path: Path) -> None:
     assert answers[2].endswith("exit code 1")
 
 
+def test_no_tool_runs_code_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(load(MODEL), "model.onnx")
+    for name in ("passwright.py", "code.py"):
+        Path(name).write_text("open('ran', 'w')\nRULES = []\ndef f():\n    yield {}\n")
+    Path("p.toml").write_text('[mine]\npasses = ["onnxscript:code.py:RULES"]\n')
+
+    async def answers() -> list[str]:
+        return [
+            await mcp_server.optimize("model.onnx", "small.onnx", inputs="code.py:f"),
+            await mcp_server.optimize("model.onnx", "small.onnx", pipeline="p.toml:mine"),
+            await mcp_server.quantize("model.onnx", "small.onnx", data="code.py:f"),
+            await mcp_server.explain("onnxscript:code:RULES", "model.onnx"),
+            await mcp_server.info(["model.onnx"]),
+        ]
+
+    *refused, shown = asyncio.run(answers())
+    assert all("may run code, which no tool does" in a and a.endswith("exit code 2") for a in refused)
+    assert shown.endswith("exit code 0")
+    assert not Path("ran").exists()
+
+
 @pytest.mark.parametrize(
     ("value", "arguments"),
     [(None, []), (False, []), ("", []), (True, ["--x"]), (0, ["--x=0"]), (["a=1", "b=2"], ["--x=a=1", "--x=b=2"])],

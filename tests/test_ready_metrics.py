@@ -58,6 +58,7 @@ def test_values(metric: str, outputs: Any, labels: Any, wanted: float) -> None:
         ([[4, 5, 6], [7, -1, -1]], [[4, 5], [7, 8]], None, 1 - 2 / 4),
         (CTC, [[1, 1, 2], [3, 2, 0]], None, 1.0),
         (CTC, [[1, 2, 0], [3, 3, 2]], None, 1 - 2 / 5),
+        (np.where(CTC == 1, np.nan, CTC), [[1, 2], [3, 2]], None, 0.0),
         (CTC, ["abab", "c"], VOCABULARY, 1.0),
         (CTC, ["abab c", "c"], VOCABULARY, 1 - 1 / 3),
         ([[1, 3], [1, 3]], ["abc", "ab"], VOCABULARY, 0.5),
@@ -84,6 +85,10 @@ def test_precision_of_boxes() -> None:
     apart = {"b": FOUND[..., :4], "s": FOUND[..., 4], "c": FOUND[..., 5].astype(np.int64)}
     assert figure("map", apart, BOXES) == pytest.approx(wanted, abs=1e-6)
     assert figure("map", {"found": FOUND * 0}, BOXES) == 0.0
+    for column in range(FOUND.shape[-1]):
+        damaged = FOUND.copy()
+        damaged[..., column] = np.nan
+        assert figure("map", {"found": damaged}, BOXES) == 0.0, column
 
 
 @each(
@@ -124,6 +129,7 @@ def require_message(metric: str, outputs: Any, labels: Any, message: str) -> Non
         (CTC[0], [[1]] * 6, "y is float32 of [6, 4]; it needs texts, tokens [rows, length] or scores"),
         (CTC, [[1.5], [2.0]], "the labels are float64; it needs texts or tokens"),
         (CTC, [[1]], "y has 2 rows, the labels have 1"),
+        (np.array(["a", "b"], object), [["a", "b"], ["c", "d"]], "the labels have shape [2, 2]; it needs a text for"),
     ],
 )
 def test_mistakes_with_words(outputs: Any, labels: Any, message: str) -> None:
@@ -136,6 +142,12 @@ def test_mistakes_with_words(outputs: Any, labels: Any, message: str) -> None:
         (FOUND, BOXES[..., :4], "the labels are float64 of [2, 2, 4]; it needs numbers [rows, boxes, 5]"),
         (FOUND, BOXES * 0 - 1, "the labels contain no boxes"),
         (FOUND, BOXES[:1], "there are detections for 2 rows, and labels for 1"),
+        (FOUND, np.where(BOXES == 40, np.inf, BOXES), "the labels contain numbers that are not finite"),
+        (
+            {"b": FOUND[..., :4], "s": FOUND[:, :1, 4], "c": FOUND[..., 5].astype(np.int64)},
+            BOXES,
+            "the outputs have different numbers of boxes, scores and classes",
+        ),
         (SCORES, BOXES, "the outputs are y of [6] for a row; it needs one [rows, boxes, 6], or boxes"),
     ],
 )

@@ -254,6 +254,8 @@ def word_accuracy(outputs: Outputs, labels: Array, vocabulary: Array | None = No
     found = [_text(row, vocabulary) for row in _read_rows(name, output)]
     if output.dtype.kind == "f" and not is_text:
         labels = np.where(labels == BLANK, -1, labels)
+    if is_text and labels.size != len(labels):
+        raise ModelError(f"--metric wer: the labels have shape {list(labels.shape)}; it needs a text for each row")
     truth = [str(t) for t in labels.reshape(len(labels))] if is_text else [_text(row, None) for row in labels]
     if not any(t.split() for t in truth):
         raise ModelError("--metric wer: the labels contain no words")
@@ -267,7 +269,7 @@ def _read_rows(name: str, output: Array) -> Iterator[Any]:
     elif output.dtype.kind in "iu" and output.ndim == 2:
         yield from output
     elif output.dtype.kind == "f" and output.ndim == 3:
-        for steps in np.argmax(output, -1):
+        for steps in np.where(np.isnan(output).any(-1), BLANK, np.argmax(output, -1)):
             is_new = np.diff(steps, prepend=BLANK) != 0
             yield steps[is_new & (steps != BLANK)]
     else:
@@ -291,8 +293,9 @@ def mean_average_precision(outputs: Outputs, labels: Array) -> float:
     """The average precision of detected boxes over all classes and overlaps of 0.50 to 0.95, as COCO defines it.
 
     Boxes are corners x1, y1, x2, y2. The outputs are rows of corners, score and class [rows, boxes, 6]; or boxes
-    [rows, boxes, 4], and scores and integer classes [rows, boxes]. Boxes with a score of 0 are ignored. Labels
-    [rows, boxes, 5] are a class and the corners; class -1 marks unused rows.
+    [rows, boxes, 4], and scores and integer classes [rows, boxes]. Boxes with a score of 0 or a number that is not
+    finite are ignored: COCO's overlap with such a box is that with the label alone. Labels [rows, boxes, 5] are a class
+    and the corners; class -1 marks unused rows.
     """
     if labels.ndim != 3 or labels.shape[-1] != 5 or labels.dtype.kind not in "fiu":
         raise ModelError(
@@ -302,6 +305,8 @@ def mean_average_precision(outputs: Outputs, labels: Array) -> float:
     truth = labels.astype(np.float64)
     if not np.any(truth[..., 0] >= 0):
         raise ModelError("--metric map: the labels contain no boxes")
+    if not np.all(np.isfinite(truth[truth[..., 0] >= 0])):
+        raise ModelError("--metric map: the labels contain numbers that are not finite")
     found = _detections(outputs)
     if len(found) != len(truth):
         raise ModelError(f"--metric map: there are detections for {len(found)} rows, and labels for {len(truth)}")
@@ -322,7 +327,7 @@ def mean_average_precision(outputs: Outputs, labels: Array) -> float:
             {"image_id": image, "category_id": int(box[5]), "score": float(box[4]), **_area(box[:4])}
             for image, row in enumerate(found)
             for box in row
-            if box[4] > 0
+            if box[4] > 0 and np.all(np.isfinite(box))
         ]
         if not results:
             return 0.0
@@ -351,7 +356,9 @@ def _detections(outputs: Outputs) -> list[Array]:
         forms = "one [rows, boxes, 6], or boxes [rows, boxes, 4], scores and integer classes [rows, boxes]"
         listed = ", ".join(f"{n} of {list(np.shape(v[0]))} for a row" for n, v in outputs.items() if len(v))
         raise ModelError(f"--metric map: the outputs are {listed}; it needs {forms}")
-    parts = zip(boxes, others[scores], others[classes], strict=True)
+    parts = [*zip(boxes, others[scores], others[classes], strict=True)]
+    if any(not len(b) == len(s) == len(c) for b, s, c in parts):
+        raise ModelError("--metric map: the outputs have different numbers of boxes, scores and classes")
     return [np.concatenate([b, s[:, None], c[:, None]], 1).astype(np.float64) for b, s, c in parts]
 
 

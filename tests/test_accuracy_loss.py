@@ -226,6 +226,32 @@ def test_figures() -> None:
     assert (figures.snr, figures.nonfinite, figures.largest_error) == (-np.inf, 1, 1.0)
 
 
+LONG = np.arange(2000.0)
+
+
+@cases(
+    ("wanted", "found", "loss", "change"),
+    {
+        "equal": ([LONG, LONG], [LONG, LONG], 0.0, ""),
+        "noise in the middle of a long array": ([[LONG]], [[np.where(LONG == 1000, 2000, LONG)]], 1.5e-3, ""),
+        "no noise that text shows": ([np.float64([1, 2])], [np.float64([1, 2 + 1e-12])], 0.0, ""),
+        "a shorter sequence": ([np.ones(1), np.ones(3)], [np.ones(1)], 0.75, "a sequence of 2 became one of 1"),
+        "a longer sequence": ([np.ones(1)], [np.ones(1), np.ones(1)], 1.0, "a sequence of 1 became one of 2"),
+        "other numbers of rows": (np.ones((1, 4)), np.ones((3, 4)), 4.0, "float64[1, 4] became float64[3, 4]"),
+        "no rows": (np.ones((0, 4)), np.ones((3, 4)), np.inf, "float64[0, 4] became float64[3, 4]"),
+        "maps": ([{0: 0.4, 1: 0.6}, {0: 0.5, 1: 0.5}], [{0: 0.5, 1: 0.5}, {0: 0.5, 1: 0.5}], 0.5, ""),
+        "maps of other keys": ([{0: 0.4, 1: 0.6}], [{0: 0.4, 2: 0.6}], 1.0, "a sequence of 1 became one of 0"),
+        "an optional": (None, None, 0.0, ""),
+    },
+)
+def test_other_shapes_and_types(wanted: Any, found: Any, loss: float, change: str) -> None:
+    agreement = Agreement.of(["y"], OutputUses())
+    agreement.add([wanted], [found])
+    assert agreement.score().loss == pytest.approx(loss, rel=1e-3)
+    assert agreement.outputs["y"].change.startswith(change)
+    assert bool(agreement.outputs["y"].change) is bool(change)
+
+
 def test_large_outputs_are_kept_in_files_and_added_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = (changed(VALUES, by).SerializeToString() for by in (0.0, 1e-3))
     scores = list[Score]()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from math import inf, isfinite, log10
 from typing import Any, cast
 
@@ -101,13 +102,12 @@ class OutputFigures:
 
     def observe(self, wanted: Any) -> None:
         """Record properties of the original's outputs on some inputs."""
-        if not isinstance(wanted, np.ndarray) or wanted.dtype.kind not in "fV":
-            return
-        a = cast("Array", wanted)
-        self.is_float = True
-        self._has_rows = self._has_rows and a.ndim in {1, 2}
-        if self.is_observed:
-            self._adds_up = self._adds_up is not False and adds_up(a)
+        for a in arrays_in(wanted):
+            if a.dtype.kind in "fV":
+                self.is_float = True
+                self._has_rows = self._has_rows and a.ndim in {1, 2}
+                if self.is_observed:
+                    self._adds_up = self._adds_up is not False and adds_up(a)
 
     @property
     def names_classes(self) -> bool:
@@ -116,14 +116,22 @@ class OutputFigures:
 
     def add(self, wanted: Any, found: Any) -> None:
         """Add the outputs of the original and of another model on some inputs."""
-        if not isinstance(wanted, np.ndarray):
-            self._count(np.array([repr(wanted)]), np.array([repr(found)]))
-            return
-        a, b = cast("Array", wanted), np.asarray(found)
+        ours, theirs = arrays_in(wanted), arrays_in(found) if keys_in(wanted) == keys_in(found) else []
+        if len(ours) != len(theirs):
+            self.change = self.change or f"a sequence of {len(ours)} became one of {len(theirs)}, or has other keys"
+        for a, b in zip_longest(ours, theirs, fillvalue=np.zeros(0)):
+            self._add_array(a, b)
+
+    def _add_array(self, a: Array, b: Array) -> None:
         if a.shape != b.shape or dtype_key(a) != dtype_key(b):
             self.change = self.change or f"{a.dtype}{list(a.shape)} became {b.dtype}{list(b.shape)}"
         if a.shape != b.shape:
             self.rows += max(1, len(np.atleast_1d(a)))
+            self._has_rows = False
+            self._add_floats(a, np.zeros_like(a))
+            signal = self.signal
+            self._add_floats(b, np.zeros_like(b))  # the elements of both are noise, as none has a counterpart
+            self.signal = signal
         elif a.dtype.kind not in "fV" or b.dtype.kind not in "fViub":
             self._count(a, b)
         else:
@@ -133,12 +141,16 @@ class OutputFigures:
                 rows = (a.reshape(len(a), -1).astype(np.float64), b.reshape(len(b), -1).astype(np.float64))
                 self._numbers = self._numbers or VaryingNumbers(rows[0][0])
                 self._has_rows = self._numbers.add(*rows)
-            a, b = a.reshape(-1), b.reshape(-1)
-            for start in range(0, a.size, FLOATS_AT_ONCE):
-                part = slice(start, start + FLOATS_AT_ONCE)
-                self._add_floats(a[part].astype(np.float64), b[part].astype(np.float64))
+            self._add_floats(a, b)
 
     def _add_floats(self, a: Array, b: Array) -> None:
+        """Add floats, some at a time; elements that are not floats are left out."""
+        a, b = a.reshape(-1), b.reshape(-1)
+        for start in range(0, a.size if a.dtype.kind in "fV" else 0, FLOATS_AT_ONCE):
+            part = slice(start, start + FLOATS_AT_ONCE)
+            self._add_some_floats(a[part].astype(np.float64), b[part].astype(np.float64))
+
+    def _add_some_floats(self, a: Array, b: Array) -> None:
         """Add floats; elements that are equal or both NaN add no noise."""
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         is_finite = np.isfinite(a) & np.isfinite(b)
@@ -194,6 +206,22 @@ class OutputFigures:
         floats = {"largest_error": self.largest_error, "mean_error": self.mean_error, "snr": self.snr}
         found = {**floats, "magnitude": self.magnitude} if self.elements else dict.fromkeys((*floats, "magnitude"))
         return {**found, "agreement": self.agreement, "nonfinite": self.nonfinite, "change": self.change}
+
+
+def arrays_in(value: Any) -> list[Array]:
+    """The arrays of an output: of each element of a sequence, a row of the values of a map; none for a None."""
+    if isinstance(value, Mapping):
+        return [np.array([[v for _, v in sorted(cast("Mapping[Any, Any]", value).items())]])]
+    if isinstance(value, list):
+        return [a for element in cast("list[Any]", value) for a in arrays_in(element)]
+    return [] if value is None else [np.asarray(value)]
+
+
+def keys_in(value: Any) -> list[list[Any]]:
+    """The keys of each map in an output."""
+    if isinstance(value, Mapping):
+        return [sorted(cast("Mapping[Any, Any]", value))]
+    return [k for element in cast("list[Any]", value) for k in keys_in(element)] if isinstance(value, list) else []
 
 
 def decibels(noise: float) -> float:

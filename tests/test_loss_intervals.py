@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.measure.accuracy import figures_of_parts, jackknife_interval
+from passwright.app.measure.accuracy import figures_of_parts, jackknife_interval, load_metric
 from passwright.app.measure.agreement import INTERVAL, Score
 from passwright.app.measure.ready_metrics import METRICS
 from passwright.core.support.confidence_intervals import share_interval
@@ -51,6 +51,16 @@ def test_figures_of_parts_need_rows_and_a_figure_of_each_part() -> None:
     assert figures_of_parts(METRICS["top1"], {"y": np.eye(2)[labels[:2]]}, labels[:2]) == []
     single = np.array([1.0, *np.zeros(39)])  # without the first row, all labels are the same
     assert figures_of_parts(METRICS["r2"], {"y": single}, single) == []
+
+
+def test_a_metric_of_a_file_may_have_no_figure_of_a_part(tmp_path: Path) -> None:
+    file = tmp_path / "m.py"
+    file.write_text(
+        "def metric(outputs, labels):\n    return outputs['y'][labels == 1].sum() / [0, 1][int(labels.any())]\n"
+    )
+    single = np.array([1, *np.zeros(39, int)])
+    assert load_metric(str(file))({"y": np.ones(40)}, single) == 1
+    assert figures_of_parts(load_metric(str(file)), {"y": np.ones(40)}, single) == []
 
 
 def test_share_interval_is_that_of_wilson() -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from msgspec import Struct
 
-from ...core.errors import EvaluationError, ModelError, UsageError
+from ...core.errors import EvaluationError, ModelError, PluginError, UsageError
 from ...core.io.array_files import read_arrays
 from ...core.plugins.pass_registry import function_in_file, python_file
 from ...core.support.confidence_intervals import mean_interval
@@ -205,7 +205,7 @@ def figures_of_parts(metric: Metric, outputs: Mapping[str, Any], labels: Array) 
             found[name] = [value[i] for i in kept] if isinstance(value, list) else value[kept]
         try:
             figures.append(metric(found, labels[kept]))
-        except ModelError:  # as R2 of labels that are all the same
+        except (ModelError, PluginError):  # as R2 of labels that are all the same
             return []
     return figures if all(map(isfinite, figures)) else []
 

@@ -191,7 +191,8 @@ def quantize_prepared(
     """Search for the best candidate, or None for the original; writes only to `folder` and `journal`."""
     samples, target, session = setup.samples, setup.target, setup.racing.session
     found_versions = engine_versions([session])
-    measured_with = (options.metric, setup.budget, options.threads, options.min_time, sorted(found_versions.items()))
+    metric = options.metric, None if (file := python_file(options.metric)) is None else file.read_bytes()
+    measured_with = (metric, setup.budget, options.threads, options.min_time, sorted(found_versions.items()))
     measured_with += () if session.is_onnxruntime else (session,)
     journal.conditions = sha256(f"{samples.digest()} {measured_with}".encode()).hexdigest()
     schemes = setup.schemes(options)

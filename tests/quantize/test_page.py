@@ -56,9 +56,8 @@ class Run:
     report: dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, _commands_share_process: None) -> Run:
-    """A run in which every candidate takes 0.6 of the original's time."""
+def simulate_races(patch: pytest.MonkeyPatch) -> None:
+    """Let every candidate take 0.6 of the original's time."""
 
     def fast(_: OriginalRace, models: Sequence[Path], __: Sequence[str]) -> list[RaceRatios]:
         return [RaceRatios(ratio(0.6))] * len(models)
@@ -68,12 +67,18 @@ def run(tmp_path_factory: pytest.TempPathFactory, _commands_share_process: None)
     def brief(racing: OriginalRace, models: Sequence[Path], _: Sequence[str] = ()) -> list[ModelMetrics]:
         return measure(racing, models, sets=1)
 
+    patch.setattr(OriginalRace, "ratios", fast)
+    patch.setattr(OriginalRace, "measure", brief)
+    patch.setattr(quantize_module, "latency_ratios", lambda *_: {1: ratio(0.6)})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, _commands_share_process: None) -> Run:
+    """A run with simulated races."""
     folder = tmp_path_factory.mktemp("run")
     model, page, report = (folder / name for name in ("o.onnx", "page.html", "report.json"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OriginalRace, "ratios", fast)
-        patch.setattr(OriginalRace, "measure", brief)
-        patch.setattr(quantize_module, "latency_ratios", lambda *_: {1: ratio(0.6)})
+        simulate_races(patch)
         result = quantize(
             DIGITS / "digits_mlp.onnx",
             data=DIGITS / "digits_mlp_calibration.npz",
@@ -99,6 +104,25 @@ def test_ops_are_reported_with_bits_scales_and_errors(run: Run) -> None:
     for node in written.graph.node:
         if node.op_type == "DequantizeLinear" and node.output[0] in ops:
             assert ops[node.output[0]]["scale"] == pytest.approx(float(numbers[node.input[1]]))
+
+
+def test_a_journal_has_the_figures_of_a_metric_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulate_races(monkeypatch)
+    metric, figures = tmp_path / "m.py", list[float]()
+    for figure in (0.25, 0.5):
+        metric.write_text(f"def metric(outputs, labels):\n    return {figure}\n")
+        result = quantize(
+            DIGITS / "digits_mlp.onnx",
+            labelled=DIGITS / "digits_mlp_labelled.npz",
+            metric=str(metric),
+            scheme="half-weights",
+            goal="size",
+            trials=1,
+            min_time=0.01,
+            journal=tmp_path / "journal",
+        )
+        figures.append(next(t.score.figure for t in result.report.trials if t.score is not None))
+    assert figures == [0.25, 0.5]
 
 
 def test_errors_are_those_of_the_values(run: Run) -> None:

@@ -151,6 +151,10 @@ BAD_SETTINGS: dict[str, tuple[Any, str]] = {
     "threads": ({"session": {"intra_op_threads": 5000}}, "Expected `int` <= 1024 - at `$.session.intra_op_threads`"),
     "provider": ({"session": {"provider": "cuda"}}, "no execution provider cuda"),
     "options": ({"session": {"provider_options": {"a": 1}}}, "Expected `str`, got `int`"),
+    "library": (
+        {"session": {"provider_options": {"backend_path": "./a.so"}}},
+        "the option backend_path of the provider",
+    ),
     "names": ({"session": {"disabled_optimizers": ["a\n"]}}, "at `$.session.disabled_optimizers[0]`"),
 }
 

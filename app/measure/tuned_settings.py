@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -33,6 +34,7 @@ SWITCHES = {
     "prepack_weights": ("weights not prepacked", "weights prepacked"),
 }
 """Settings that are off or on, and the words for both states."""
+NAMES_FILE = re.compile(r"[/\\]|\.(?:dll|dylib|so)\b", re.IGNORECASE)
 Threads = Annotated[int, Meta(ge=0, le=MAX_THREADS)]
 OptimizerName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,100}\Z")]
 
@@ -66,8 +68,14 @@ class SessionSettings(Struct, frozen=True, forbid_unknown_fields=True):
         return cls(level, provider=short_name(config.provider), provider_options=dict(config.provider_options), **same)
 
     def config(self) -> SessionConfig:
-        """The session config with these settings. Raises UsageError for an unknown engine or provider."""
+        """The session config with these settings.
+
+        Raises UsageError for an unknown engine or provider, and for an option that names a file: providers load some as
+        libraries.
+        """
         parse_engine(f"{self.engine}:{self.precision}")
+        if files := [name for name, text in self.provider_options.items() if NAMES_FILE.search(text)]:
+            raise UsageError(f"the option {files[0]} of the provider names a file, which may be run as code")
         return SessionConfig(
             ALL_LEVELS[self.level],
             provider=parse_provider(self.provider).name,

@@ -103,7 +103,7 @@ def test_golden_models(path: Path) -> None:
 
 
 I64 = "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] most = {-1}, int64 i = {1}"
-HEAD = f"g (float[N,M,8] x, float[N,3,H,W] z, float[?] q, bool b) => (float[] y) <{I64}>"
+HEAD = f"g (float[N,M,8] x, float[N,3,H,W] z, float[?] q, bool b) => (float[] y) <{I64}, int64[0] none = {{}}>"
 
 LAST_TWO = "l = Constant<value_ints=[-2]>() e = Constant<value_ints=[9223372036854775807]>() w = Slice(x, l, e, one)"
 
@@ -136,6 +136,7 @@ def inferred(text: str, opset: int = 18) -> str:
         ("y = Unsqueeze(x, most)", "[N, M, 8, 1]"),
         ("u = Unsqueeze(x, zero) y = Squeeze(u, zero)", "[N, M, 8]"),
         ("y = Squeeze(x)", "any rank"),
+        ("c = ConstantOfShape(two) u = Unsqueeze(c, zero) r = Relu(u) y = Squeeze(r, none)", "[2]"),
         ("y = Slice(x, one, most, one)", "[N, max(0, max(0, M - 1) - min(1, M)), 8]"),
         ("e = Constant<value_ints=[9223372036854775807]>() y = Slice(x, most, e, one)", "[N, M - max(0, M - 1), 8]"),
         ("e = Constant<value_ints=[9223372036854775807]>() w = Slice(x, most, e, one) y = Add(w, x)", "[N, ?, 8]"),

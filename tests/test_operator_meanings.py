@@ -194,6 +194,7 @@ WITHOUT_NODE_CASES = [
     ("ml.FeatureVectorizer<inputdimensions = [6, 6]>(x, t)", X, "t = Neg(x)"),
     ("ml.ZipMap<classlabels_int64s = [1, 2, 3, 4, 5, 6]>(x)", X),
     ('ml.CategoryMapper<cats_strings = ["a", "b"], cats_int64s = [0, 1]>(i)', X, "i = ArgMax<axis = 1>(x)"),
+    ("Squeeze(x, n)", "(float[1, 4, 1] x)", "n = Constant<value = int64[0] {}>()"),
     ("ms.Gelu(x)", X),
     ("ms.FastGelu(x)", X),
     ("ms.QuickGelu<alpha = 1.5>(x)", X),

@@ -130,13 +130,13 @@ def _shape_of_flatten(op: Op) -> list[Shape]:
 
 @MOVEMENT.operator("Squeeze", MOVES | T.PERMUTES, data=(0,), roles={1: "unit axes"}, exact=ANY_KIND)
 def _squeeze(x: Array, axes: Integers | None = None) -> Array:
-    return np.squeeze(x, axes_of(axes, x.ndim))
+    return np.squeeze(x, axes_of(axes, x.ndim) or None)  # onnxruntime takes an empty list as none given
 
 
 @MOVEMENT.shapes("Squeeze")
 def _shape_of_squeeze(op: Op) -> list[Shape]:
     x, axes = input_shape(op), integer_list(op, "axes")
-    if axes is None:
+    if not axes:
         require(all(isinstance(d, int) for d in x), "it is unknown which dims are 1")
         return [tuple(d for d in x if d != 1)]
     removed = normalize_axes(axes, len(x))

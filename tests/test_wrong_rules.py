@@ -243,10 +243,19 @@ def times(g: Any, x: Any, number: float) -> Any:
     return g.Mul(x, g.const(np.float32(number)))
 
 
+def by_iterator(g: Any, x: Any) -> Any:
+    extents = iter(x.static_shape)
+    return times(g, x, min(2, *extents) / 2)
+
+
 NUMBERS: dict[str, tuple[Callable[..., Any], str]] = {
     "an index": (lambda g, x: [x, g.Neg(x)][int(x.static_shape[0] > 9)], "1, True"),
     "an index by any": (lambda g, x: [x, g.Neg(x)][any(d > 9 for d in x.static_shape)], "True"),
     "a comparison as a number": (lambda g, x: g.Mul(x, g.const(np.float32(1 - 2 * (x.static_shape[0] > 9)))), "True"),
+    "comparisons in an array": (
+        lambda g, x: times(g, x, np.where(np.array(x.static_shape) > 9, -1.0, 1.0).prod()),
+        "True",
+    ),
     "a sum of comparisons": (
         lambda g, x: g.Mul(x, g.const(np.float32((-1) ** sum(d > 9 for d in x.static_shape)))),
         "True",
@@ -267,6 +276,7 @@ NUMBERS: dict[str, tuple[Callable[..., Any], str]] = {
     ),
     "the least by NumPy": (lambda g, x: times(g, x, np.minimum(x.static_shape[0], 9) / x.static_shape[0]), "1"),
     "the least of extents": (lambda g, x: times(g, x, min(x.static_shape) / x.static_shape[0]), "1"),
+    "the least of an iterator": (by_iterator, "other numbers"),
     "the greatest": (lambda g, x: times(g, x, max(9, x.static_shape[0]) / 9), "1"),
     "a clipped number": (
         lambda g, x: times(g, x, np.clip(x.static_shape[0], 1, 9) / x.static_shape[0]),
@@ -338,6 +348,19 @@ def test_code_of_which_models_run_a_part_is_not_proved(build: Callable[..., Any]
     assert not found.is_proved
     assert {b.outcome or "code" for b in found.unreached} >= set(lacking.split(", "))
     assert next(found.lines()).startswith("unknown: no model with a proof takes the branch")
+
+
+def test_iterators_are_read_by_the_rule_alone() -> None:
+    def wrong(g: Any, x: Any) -> Any:
+        negated = (g.Neg(x) for _ in range(2))
+        return g.Sum(x, *negated)
+
+    def right(g: Any, x: Any) -> Any:
+        same = map(g.Identity, [x])
+        return g.Sum(*same)
+
+    assert proof(wrong, twice, f"{PLANE} {TWICE}", ROUNDING).guarantee not in PROOFS
+    assert proof(right, twice, f"{PLANE} {TWICE}", ROUNDING).is_proved
 
 
 def test_a_rule_is_proved_whose_numbers_are_all_taken() -> None:

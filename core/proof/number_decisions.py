@@ -18,6 +18,8 @@ from msgspec import Struct
 Outcomes = tuple[Sequence[str], Sequence[str]]
 """The outcomes that occur, and all possible outcomes."""
 NOTHING: Outcomes = (), ()
+UNKNOWN: Outcomes = (), ("other numbers",)
+"""An outcome that never occurs."""
 NUMBER, TWO, THREE = "number ", "two numbers", "three numbers"
 """The start of an outcome that is a number, and outcomes that occur where as many others of a place do."""
 CHANGING = frozenset({"add", "append", "extend", "next", "pop", "popitem", "remove", "send", "setdefault", "update"})
@@ -128,7 +130,7 @@ def unlisted(function: Any, _: Mapping[str, Any], *operands: Any) -> Outcomes:
     owner = getattr(function, "__self__", None)
     numbers = (owner, *operands) if are_numbers(owner) else operands
     is_known = isinstance(function, NATIVE) and (owner is None or isinstance(owner, ModuleType) or are_numbers(owner))
-    return ([], ("other numbers",)) if is_known and numbers and are_numbers(*numbers) else NOTHING
+    return UNKNOWN if is_known and numbers and are_numbers(*numbers) else NOTHING
 
 
 def masked(a: Any, b: Any) -> Outcomes:
@@ -369,12 +371,16 @@ def _listed(node: ast.expr) -> ast.expr:
     return ast.ListComp(node.elt, node.generators) if isinstance(node, ast.GeneratorExp) else node
 
 
+def names_in(node: ast.AST) -> set[str]:
+    """The names that an expression reads or sets."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
 def is_repeatable(node: ast.AST, builder: str) -> bool:
     """Whether evaluating an expression again changes nothing, and adds no op to the graph of `builder`."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Yield | ast.YieldFrom | ast.Await):
             return False
-        names = [n.id for n in ast.walk(inner) if isinstance(n, ast.Name)] if isinstance(inner, ast.Call) else []
-        if builder in names or (isinstance(inner, ast.Call) and _name_of(inner) in CHANGING):
+        if isinstance(inner, ast.Call) and (builder in names_in(inner) or _name_of(inner) in CHANGING):
             return False
     return True

@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, cast
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from ..rewriting.rules import Rule
@@ -29,10 +30,12 @@ from .number_decisions import (
     NUMBER,
     THREE,
     TWO,
+    UNKNOWN,
     NumberDecision,
     Outcomes,
     decisions_of,
     is_repeatable,
+    names_in,
     outcomes_of,
     repeated,
 )
@@ -217,7 +220,8 @@ class _Reader:
         comparisons = (n for n in self._nodes() if isinstance(n, ast.Compare) and id(n) not in self.tested)
         of_truth = ((n, NumberDecision(ast.Tuple([n], ast.Load()), truth)) for n in comparisons)
         for node, decision in (*of_truth, *decisions_of(self.function, self.tested)):
-            if is_repeatable(decision.operands, self._builder):
+            decides_nothing = isinstance(node, ast.Call) and (_tests_of(node) or self._builder in names_in(node.func))
+            if not decides_nothing and is_repeatable(decision.operands, self._builder):
                 yield _range([node]), decision
 
     @property
@@ -257,8 +261,8 @@ def _is_truth(node: ast.AST | None) -> bool:
 
 
 def truth(value: Any) -> Outcomes:
-    """Whether a value is true."""
-    return [str(bool(value))], ()
+    """Whether a value is true, or which elements of an array are."""
+    return [str(side) for side in np.unique(np.asarray(value, bool)).tolist()], ()
 
 
 def with_counts(taken: Iterable[Branch]) -> frozenset[Branch]:
@@ -304,7 +308,19 @@ class _Instruction(Struct, frozen=True):
         """The outcomes of its decision in a frame, as the instruction evaluates it."""
         if self.operands is None:
             return NOTHING
-        return outcomes_of(self.outcomes, eval(self.operands, {**frame.f_globals, **frame.f_locals}))  # noqa: S307
+        names = {**frame.f_globals, **frame.f_locals}
+        read = (names.get(name) for code in code_objects(self.operands) for name in code.co_names)
+        if any(map(_can_be_read_once, read)):
+            return UNKNOWN
+        return outcomes_of(self.outcomes, eval(self.operands, names))  # noqa: S307
+
+
+def _can_be_read_once(value: Any) -> bool:
+    """Whether a value is an iterator, or a collection that contains one."""
+    if isinstance(value, list | tuple | set | frozenset | dict):
+        held = cast("Iterable[Any]", value.values() if isinstance(value, dict) else value)
+        return any(isinstance(v, Iterator) for v in held)
+    return isinstance(value, Iterator)
 
 
 @cache

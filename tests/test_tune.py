@@ -17,7 +17,7 @@ import onnxruntime as ort
 import psutil
 import pytest
 from msgspec import structs
-from passwright.app.bisect.ort_optimizers import modifying_optimizers
+from passwright.app.bisect.ort_optimizers import MODIFIED, logged_optimizers
 from passwright.app.cli.entry import app
 from passwright.app.measure import benchmark
 from passwright.app.measure.benchmark import BenchmarkTarget
@@ -693,7 +693,7 @@ def test_last_race_that_is_too_short_decides_nothing(model: Path, monkeypatch: p
     machine = Late(by_nodes({"one thread": 0.7}))
     report = tuned(model, machine, monkeypatch).report
     assert (report.is_original, report.is_undecided) == (True, True)
-    assert summary_lines(report) == [f"{TOO_SHORT} for the final race: raise --time"]
+    assert summary_lines(report) == [f"{TOO_SHORT} for the final race; raise --time"]
     assert [d.is_kept for d in report.decisions] == [False] * len(report.decisions)
     result = CliRunner().invoke(app, ["tune", str(model), "--verify", "quick", "--engine", "onnxruntime"])
     assert result.exit_code == 4, result.output
@@ -709,7 +709,7 @@ def test_race_ends_before_a_set_of_processes(model: Path, monkeypatch: pytest.Mo
             return [ModelMetrics() for _ in found] if arguments[2].process_sets == LAST.sets else found
 
     report = tuned(model, Ended(by_nodes({"one thread": 0.7})), monkeypatch).report
-    assert summary_lines(report) == [f"{TOO_SHORT} for the final race: raise --time"]
+    assert summary_lines(report) == [f"{TOO_SHORT} for the final race; raise --time"]
     assert [row[0] for row in comparison_rows(report)] == ["disk"]
     assert page_html(describe(report))
 
@@ -717,8 +717,9 @@ def test_race_ends_before_a_set_of_processes(model: Path, monkeypatch: pytest.Mo
 def test_verification_that_is_late_keeps_the_original(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("passwright.app.tune.outcome.MOST_LATE", 0.0)
     report = tuned(model, SimulatedMachine(by_nodes({"one thread": 0.7})), monkeypatch).report
-    assert summary_lines(report) == [f"{TOO_SHORT} to verify the best choice: raise --time"]
+    assert summary_lines(report) == [f"{TOO_SHORT} to verify the best choice; raise --time"]
     assert report.verdict is None
+    assert repr(report).endswith("the time was too short to verify the best choice; raise time>")
 
 
 def test_models_are_made_in_time(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1100,7 +1101,7 @@ def test_optimizers_in_a_log() -> None:
         "[I:onnxruntime:, graph_transformer.cc:15 Apply] GraphTransformer ConstantSharing modified: 1 with status: OK",
         "[I:onnxruntime:, graph_transformer.cc:15 Apply] GraphTransformer MemcpyTransformer modified: 1",
     ]
-    assert modifying_optimizers(log) == ["ConstantSharing"]
+    assert logged_optimizers(log, MODIFIED) == ["ConstantSharing"]
 
 
 KEPT = "the original and the defaults of onnxruntime are kept"

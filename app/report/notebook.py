@@ -38,7 +38,7 @@ def report_page(report: object) -> str:
 def report_line(self: object) -> str:
     """The subject and verdict of a report in one line, for use as the method `__repr__`."""
     document = _document_of(self)
-    text = document.verdict or document.summary
+    text = in_python(document.verdict or document.summary)
     return printable(f"<{type(self).__name__} {document.subject}{f': {text}' if text else ''}>")
 
 

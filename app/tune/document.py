@@ -178,7 +178,7 @@ def summary_lines(report: TuneReport) -> list[str]:
     if report.ratio is None:
         none = f"of {tried}, none was significantly better"
         why = "the search ended before a choice was raced" if report.is_undecided else none
-        why = f"{report.unfinished}: raise --time" if report.unfinished else why
+        why = f"{report.unfinished}; raise --time" if report.unfinished else why
         return [f"the original and the defaults of onnxruntime are kept: {why}"]
     how = ", ".join(report.words)
     lines = [f"{ratio_with_bounds(report.ratio)} of the original's {report.objective.figure}: {how}; {tried} raced"]

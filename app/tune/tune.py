@@ -43,7 +43,7 @@ from ..quantize.search import Limits
 from ..registry.environment import machine_summary, versions
 from ..registry.python_data import read_given
 from ..report.notebook import report_card, report_page
-from ..report.progress import phase_callback, with_keywords
+from ..report.progress import in_python, phase_callback, with_keywords
 from .decisions import (
     engine_choices,
     engine_pipeline,
@@ -98,7 +98,7 @@ class TuneResult:
 
     def __repr__(self) -> str:
         """The result in one line."""
-        return printable(f"<TuneResult {summary_lines(self.report)[0]}>")
+        return printable(f"<TuneResult {in_python(summary_lines(self.report)[0])}>")
 
     def _repr_html_(self) -> str:
         """The card shown in a notebook."""

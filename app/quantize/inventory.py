@@ -141,10 +141,8 @@ def float_ops(built: BuiltCandidate) -> list[FloatOp]:
     """
     model = model_source(built.path, inline=True).load()
     model.graph.context.quantization = built.builder.spec
-    reasons = {place: reason for (_, place), reason in built.left.items()}
+    reasons = {**built.candidate.declines, **{place: reason for (_, place), reason in built.left.items()}}
     rules = built.builder.scheme.rules
-    if not rules:
-        reasons |= built.candidate.declines
     storing = {r.name for r in STORE_INT8_WEIGHTS.rules} if not {*rules} <= {*STORE_INT8_WEIGHTS.rules} else set[str]()
     changed = {c.place for c in built.candidate.changes if c.by not in storing}
     before = list(built.builder.source.load().graph.with_subgraphs())

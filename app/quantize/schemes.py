@@ -41,6 +41,7 @@ from ...passes.quantization.dynamic import QUANTIZE_LSTM
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
 from ...passes.quantization.layer_rounding import RoundLayers, layer_pairs, rounded_layers
 from ...passes.quantization.pruning import PruneChannels, Pruning, PruningPlan, reader_rows
+from ...passes.quantization.recurrent import ScanRecurrentOps
 from ...passes.quantization.weight_rounding import gram_inputs, joint_grams
 from ...passes.quantization.weights import BLOCKS, CHANNEL_AXES, QUANTIZE_TABLES
 from ...passes.support.operand_queries import Array
@@ -62,7 +63,7 @@ STORE_WEIGHTS: Mapping[str, tuple[Pass, ...]] = {
     "half-weights": (StoreWeights(),),
 }
 """The passes of the schemes that only store weights, with which other schemes are combined."""
-WEIGHT_ONLY = frozenset({"Gather", "Gemm", "MatMul"})
+WEIGHT_ONLY = frozenset({"GRU", "Gather", "Gemm", "LSTM", "MatMul"})
 STORED_OPERATORS = frozenset({*CHANNEL_AXES, "Gather"})  # the static scheme at least makes their weights smaller
 JOIN_GROUPS = Fixpoint(
     "join-groups", (rule_pass(no_op_quantization, "simplify-quantization"), MergeDuplicates(), MergeConstants())
@@ -103,14 +104,14 @@ SCHEMES: Mapping[str, Scheme] = {
         ),
         Scheme(
             "weights8",
-            "int8 weights of products and tables, multiplied with floats",
-            (QUANTIZE_WEIGHTS,),
+            "int8 weights of products, tables, and large GRUs and LSTMs, multiplied with floats",
+            (QUANTIZE_WEIGHTS, ScanRecurrentOps()),
             settings={"operators": WEIGHT_ONLY, "weight_bits": 8},
         ),
         Scheme(
             "weights4",
-            "weights of products and tables in 4 bits, in blocks of 32, multiplied with floats",
-            (QUANTIZE_WEIGHTS,),
+            "weights of products, tables, and large GRUs and LSTMs in 4 bits, in blocks of 32, multiplied with floats",
+            (QUANTIZE_WEIGHTS, ScanRecurrentOps()),
             settings={"operators": WEIGHT_ONLY, "weight_bits": 4, "block": 32},
             variants=(
                 ("clipped", {"rounding": "mse"}),

@@ -95,7 +95,7 @@ def _wide(g: RewriteBuilder, x: Value, op: Op) -> Value:
 
 def _axes(x: Value, op: Op) -> list[int]:
     axis = int(op.attr("axis", -1))
-    require(-x.rank <= axis < x.rank, "its axis is none of the operand")
+    require(-x.rank <= axis < x.rank, "the operand does not have its axis")
     return list(range(axis % x.rank, x.rank))
 
 

@@ -1,8 +1,8 @@
 """Constant folding within a size budget.
 
-Operators that move elements or compute them exactly are folded by their declarations, without a session: nothing of it
-can crash or grow beyond a size that is known before. The results have the bits of onnxruntime's: no operator rounds but
-by one operation of IEEE 754, and results with NaN, whose bits depend on the order of operands, are left to onnxruntime.
+Operators that move elements or compute them exactly are folded by their declarations, without a session, which might
+crash or need more memory than expected. The results have the bits that onnxruntime gives: each operator rounds by one
+operation of IEEE 754 at most, and results with NaN, whose bits depend on the order of operands, are left to it.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ class FoldConstants:
 def _computed(
     ops: Sequence[Op], wanted: Sequence[Value], limits: EvaluationLimits, change_log: ChangeLog
 ) -> dict[Value, Tensor]:
-    """The tensors of `wanted` and those that ops without result read; of the latter, a note has the reason."""
+    """The tensors of `wanted`, and the tensors read by ops that could not be computed, for which a note says why."""
     found, rest = evaluate_arrays(ops, wanted, MAX_TRANSIENT_BYTES)
     if rest:
         found |= evaluate(

@@ -26,7 +26,7 @@ MAX_DEPTH = 8  # ops passed on the way from a table of angles to the numbers of 
 def fuse_rotary(g: RewriteBuilder, x: Value, hi: Value, lo: Value, c: Value, s: Value, axis: int) -> Value:
     """X * [c c] + Concat(-x[half:], x[:half]) * [s s] => RotaryEmbedding(x, c, s)"""
     require_dtype(x, HALF_OR_SINGLE)
-    require(x.rank == 4 and axis in {-1, 3}, "it does not have 4 dims, or rotates along another than the last")
+    require(x.rank == 4 and axis in {-1, 3}, "it does not have 4 dims, or rotates along an axis that is not the last")
     half, odd = divmod(known_extent(x, 3), 2)
     require(half > 0 and not odd, "the last dim does not divide into two halves")
     whole, start = cut_of(x)
@@ -117,9 +117,7 @@ def first_half(g: RewriteBuilder, table: Value, half: int, depth: int = MAX_DEPT
 )
 def fuse_partial_rotary(g: RewriteBuilder, part: Value, rest: Value, c: Value, s: Value, op: Op, axis: int) -> Value:
     """Concat(RotaryEmbedding(x[:n]), x[n:]) => RotaryEmbedding(x, rotary_embedding_dim=n)"""
-    require(
-        part.rank == 4 and axis in {-1, 3}, "it does not have 4 dims, or they are joined along another than the last"
-    )
+    require(part.rank == 4 and axis in {-1, 3}, "the parts do not have 4 dims, or the last axis is not the joined one")
     size = known_extent(part, 3)
     x, start = cut_of(part)
     require(cut_of(rest) == (x, start + size), f"{rest.name} is not the rest of {x.name}")

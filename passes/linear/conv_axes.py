@@ -1,6 +1,6 @@
 """Convolutions along one axis with one spatial axis or with two, whichever onnxruntime computes faster.
 
-`lift-convs`: Convolutions of one spatial axis get a second one, because onnxruntime runs those of two axes on blocks of
+`lift-convs`: Convolutions of one spatial axis get a second axis, as onnxruntime runs convolutions of two on blocks of
 channels; convolutions along the first of two axes, with long kernels and padding, get one axis.
 """
 

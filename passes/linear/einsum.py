@@ -117,7 +117,7 @@ def einsum_to_gemm(g: RewriteBuilder, a: Value, b: Value, e: str) -> Value:
 
 
 def merged_axes(x: Value, w: Value, e: str, *, swapped: bool) -> tuple[list[int], int] | None:
-    """The axes of constant weights, summed axes first, and the number of summed axes; None for 1 of 2 axes.
+    """The axes of constant weights, summed axes first, and the number of summed axes; None if they are a matrix.
 
     The summed axes are the last axes of `x`, in this order; the other axes of the weights are the last of the result.
     """

@@ -111,7 +111,7 @@ def cancel_slices_concat(g: RewriteBuilder, x: Value, rest: Values, first: Op, c
     return x
 
 
-MAX_CONCAT_INPUTS = 256  # pieces among which the one is looked for, anew for each op that reads the Concat
+MAX_CONCAT_INPUTS = 256  # pieces that are searched for the indices, anew for each op that reads the Concat
 
 
 @bypass_rule(lambda g, xs, concat, split: g.Split(g.Concat(*xs) @ concat, ...) @ split)

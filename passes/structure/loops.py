@@ -46,8 +46,8 @@ PER_SCAN_OUTPUT = ("scan_output_axes", "scan_output_directions")
 class LoopView(Struct, frozen=True):
     """A Loop or Scan taken apart; carried values, scan inputs and scan outputs are counted from 0.
 
-    `leading_inputs`: the number of inputs before the carried values, of the op and of its body; `leading_outputs`: how
-    many body outputs do.
+    `leading_inputs`: the number of inputs before the carried values, of the op and of its body; `leading_outputs`: the
+    number of body outputs before them.
     """
 
     op: Op
@@ -209,7 +209,7 @@ def known_trip_count(loop: LoopView) -> int | None:
 
 
 def is_inlinable(loop: LoopView, count: int) -> bool:
-    """Whether no scan output of no trip is used, and Unsqueezes of one trip's do not make the ops more."""
+    """Whether the used results are known without the Loop, and no more Unsqueezes are added than ops are removed."""
     scanned = sum(i >= loop.carried for i in loop.live_outputs)
     if not count:
         return not scanned  # its shape would be unknown

@@ -176,7 +176,7 @@ def _axis_attribute(op: Op, layout: Layout, default: int) -> dict[str, int]:
 
 
 def softmax(op: Op, layout: Layout) -> LayoutRewrite:
-    """Softmax and LogSoftmax: along one axis, before opset 13 along all from there on."""
+    """Softmax and LogSoftmax: along one axis; before opset 13, along that axis and all after it."""
     if op.version >= 13:
         return same_layout(op, layout, attrs=_axis_attribute(op, layout, -1), exact=False)
     start = normalized_axis(op, len(layout), 1)
@@ -292,7 +292,7 @@ def expand(op: Op, layout: Layout) -> LayoutRewrite:
 
 
 def resize(op: Op, layout: Layout) -> LayoutRewrite:
-    """Resize by constant scales or sizes; by linear and cubic interpolation only as onnxruntime does it anyhow."""
+    """Resize by constant scales or sizes; with linear and cubic interpolation, only of the last two of four axes."""
     require(op.version >= 11, "before opset 11, it is another operator")
     require(op.attr("coordinate_transformation_mode") != "tf_crop_and_resize", "the op crops")
     nearest = op.attr("mode") == "nearest"

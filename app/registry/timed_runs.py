@@ -68,9 +68,7 @@ def run_timed(
     `tool` is a name in FILE_OPTIMIZERS; with the paths of `samples` in `run_options`, a name in QUANTIZERS; or
     `module:name` of a function that makes an optimizer from `run_options`.
     """
-    from ...core.ort.backends import session_memory  # noqa: PLC0415 - the process of the tool imports little
-
-    process = WorkerProcess[TimedToolWorker](module_command(__name__), timeout, log, session_memory(model))
+    process = WorkerProcess[TimedToolWorker](module_command(__name__), timeout, log, memory=None)
     try:
         with process:
             return {"seconds": process.call().optimize(tool, model.absolute(), destination, run_options)}

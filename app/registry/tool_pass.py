@@ -14,7 +14,6 @@ from ...core.errors import FailureKind, PassFailed
 from ...core.io.foreign_models import main_graph_model, plan_merge
 from ...core.io.model import MAX_MESSAGE_BYTES, SerializedModel, serialize
 from ...core.ir.tensor import chunk_bytes
-from ...core.processes.process_limits import memory_for_model
 from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from .tool_worker import ToolFailed, ToolWorker
 
@@ -44,7 +43,7 @@ class ToolProcess:
     _cached: dict[bytes, ToolResult] = field(default_factory=dict[bytes, ToolResult], init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._process = WorkerProcess(module_command(f"{__package__}.tool_worker"), self.timeout)
+        self._process = WorkerProcess(module_command(f"{__package__}.tool_worker"), self.timeout, memory=None)
 
     def run(self, model: SerializedModel, option: str) -> ToolResult:
         """Return the tool's result for `model`."""
@@ -54,7 +53,6 @@ class ToolProcess:
         for chunk in chunks:
             hashed.update(chunk)
         if (key := hashed.digest()) not in self._cached:
-            self._process.limit_memory(memory_for_model(model.size))
             self._cached[key] = self._call(chunks, option)
         result = self._cached[key]
         while len(self._cached) > 1 and sum(len(a.model) for a in self._cached.values()) > CACHE_BYTES:

@@ -64,6 +64,11 @@ def test_tool_without_changes_keeps_the_graph() -> None:
     assert to_onnx(result) == model
 
 
+def test_tools_have_the_memory_of_the_machine() -> None:
+    _, change_log = apply_passes(documented(), tool("allocate"))
+    assert not change_log.changes
+
+
 def test_unchanged_nodes_keep_their_annotations() -> None:
     model = documented()
     result, change_log = apply_passes(model, tool("drop_identity"))

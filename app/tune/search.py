@@ -28,6 +28,7 @@ FINALISTS = 3  # in the last race, for which time is reserved
 MARGIN = 1.25  # of the expected time of a race that cannot be shortened
 MAKING = 20  # minimum time of the search for a quantized model, in process times
 MOST_LEFT = 0.3  # of the time of a search, for a last race with more than the fewest sets, and for verification
+MOST_FOR_FEWEST = 0.5  # of the time of a search, for a last race with the fewest sets
 CHECKING_SHARE = 0.1  # of the time of a search, at least, for the verification of its result
 CHECKING_TIMES = 2  # times the time in which a model is optimized, for the same
 LEAST_KEPT = 3  # choices for the next round
@@ -107,7 +108,8 @@ class TuningSearch:
     def _end_of_search(self) -> float:
         """The `monotonic` time at which races before the last one are to end."""
         shortest, longest = self.race.expected_seconds(2, SHORTEST), self.race.expected_seconds(FINALISTS, LAST)
-        return self.end - max(MARGIN * shortest, min(longest, MOST_LEFT * abs(self.limits.seconds)))
+        seconds = abs(self.limits.seconds)
+        return self.end - max(min(MARGIN * shortest, MOST_FOR_FEWEST * seconds), min(longest, MOST_LEFT * seconds))
 
     def _has_time(self, seconds: float) -> bool:
         """Whether this many seconds remain besides those for the last race."""

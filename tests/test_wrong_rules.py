@@ -243,6 +243,11 @@ def times(g: Any, x: Any, number: float) -> Any:
     return g.Mul(x, g.const(np.float32(number)))
 
 
+def by_last_of_list(g: Any, x: Any) -> Any:
+    extents = [*x.static_shape]
+    return times(g, x, min(extents.pop(), 9) / 3)
+
+
 def by_iterator(g: Any, x: Any) -> Any:
     extents = iter(x.static_shape)
     return times(g, x, min(2, *extents) / 2)
@@ -276,6 +281,7 @@ NUMBERS: dict[str, tuple[Callable[..., Any], str]] = {
     ),
     "the least by NumPy": (lambda g, x: times(g, x, np.minimum(x.static_shape[0], 9) / x.static_shape[0]), "1"),
     "the least of extents": (lambda g, x: times(g, x, min(x.static_shape) / x.static_shape[0]), "1"),
+    "the least of a list that changes": (by_last_of_list, "other numbers"),
     "the least of an iterator": (by_iterator, "other numbers"),
     "the greatest": (lambda g, x: times(g, x, max(9, x.static_shape[0]) / 9), "1"),
     "a clipped number": (

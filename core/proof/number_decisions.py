@@ -22,7 +22,11 @@ UNKNOWN: Outcomes = (), ("other numbers",)
 """An outcome that never occurs."""
 NUMBER, TWO, THREE = "number ", "two numbers", "three numbers"
 """The start of an outcome that is a number, and outcomes that occur where as many others of a place do."""
-CHANGING = frozenset({"add", "append", "extend", "next", "pop", "popitem", "remove", "send", "setdefault", "update"})
+CHANGING = frozenset({
+    "__next__", "add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "heappop", "heappush",
+    "insert", "next", "pop", "popitem", "popleft", "random", "remove", "reverse", "rotate", "send", "setdefault",
+    "sort", "update",
+})  # fmt: skip
 """Names of functions that are not called again."""
 
 
@@ -131,6 +135,11 @@ def unlisted(function: Any, _: Mapping[str, Any], *operands: Any) -> Outcomes:
     numbers = (owner, *operands) if are_numbers(owner) else operands
     is_known = isinstance(function, NATIVE) and (owner is None or isinstance(owner, ModuleType) or are_numbers(owner))
     return UNKNOWN if is_known and numbers and are_numbers(*numbers) else NOTHING
+
+
+def unknown() -> Outcomes:
+    """An outcome that never occurs, for a decision that cannot be evaluated again."""
+    return UNKNOWN
 
 
 def masked(a: Any, b: Any) -> Outcomes:
@@ -378,9 +387,13 @@ def names_in(node: ast.AST) -> set[str]:
 
 def is_repeatable(node: ast.AST, builder: str) -> bool:
     """Whether evaluating an expression again changes nothing, and adds no op to the graph of `builder`."""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Yield | ast.YieldFrom | ast.Await):
-            return False
-        if isinstance(inner, ast.Call) and (builder in names_in(inner) or _name_of(inner) in CHANGING):
-            return False
-    return True
+    calls = (n for n in ast.walk(node) if isinstance(n, ast.Call))
+    return not changes_state(node) and not any(builder in names_in(call) for call in calls)
+
+
+def changes_state(node: ast.AST) -> bool:
+    """Whether an expression has another value when it is evaluated again."""
+    return any(
+        isinstance(n, ast.Yield | ast.YieldFrom | ast.Await) or (isinstance(n, ast.Call) and _name_of(n) in CHANGING)
+        for n in ast.walk(node)
+    )

@@ -33,11 +33,15 @@ from .number_decisions import (
     UNKNOWN,
     NumberDecision,
     Outcomes,
+    changes_state,
     decisions_of,
     is_repeatable,
     names_in,
+    narrowed,
     outcomes_of,
     repeated,
+    unknown,
+    unlisted,
 )
 
 Position = tuple[int, int]
@@ -221,8 +225,12 @@ class _Reader:
         of_truth = ((n, NumberDecision(ast.Tuple([n], ast.Load()), truth)) for n in comparisons)
         for node, decision in (*of_truth, *decisions_of(self.function, self.tested)):
             decides_nothing = isinstance(node, ast.Call) and (_tests_of(node) or self._builder in names_in(node.func))
-            if not decides_nothing and is_repeatable(decision.operands, self._builder):
+            if decides_nothing:
+                continue
+            if is_repeatable(decision.operands, self._builder):
                 yield _range([node]), decision
+            elif changes_state(decision.operands) and decision.outcomes not in (narrowed, unlisted):
+                yield _range([node]), NumberDecision(ast.Tuple([], ast.Load()), unknown)
 
     @property
     def _builder(self) -> str:

@@ -306,7 +306,8 @@ class QuantizationContext(Struct, frozen=True):
             spec, plugins = spec_of_caches(spec, self.calibration), (QUANTIZE_CACHE, *plugins)
         return chosen_schemes(
             options.scheme, self.floats, self.calibration, spec, options.calibrate, options.format, plugins,
-            self.source, self.racing.precisions, weight_settings(options),
+            self.source, self.racing.precisions,
+            weight_settings(options, runs_steps=self.target.engine == self.racing.session.engine == "onnxruntime"),
         )  # fmt: skip
 
     def search(self, options: QuantizationOptions, folder: Path, timer: PhaseTimer, **settings: Any) -> Search:

@@ -41,7 +41,7 @@ from ...passes.quantization.dynamic import QUANTIZE_LSTM
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
 from ...passes.quantization.layer_rounding import RoundLayers, layer_pairs, rounded_layers
 from ...passes.quantization.pruning import PruneChannels, Pruning, PruningPlan, reader_rows
-from ...passes.quantization.recurrent import ScanRecurrentOps
+from ...passes.quantization.recurrent import STATES, ScanRecurrentOps
 from ...passes.quantization.weight_rounding import gram_inputs, joint_grams
 from ...passes.quantization.weights import BLOCKS, CHANNEL_AXES, QUANTIZE_TABLES
 from ...passes.support.operand_queries import Array
@@ -297,8 +297,11 @@ def _in_precision(name: str, weights: str) -> Scheme:
     return replace(SCHEMES[weights], name=name, description=own.description, precision=name) if weights else own
 
 
-def weight_settings(options: QuantizationOptions) -> dict[str, Any]:
-    """The settings of options for the schemes with few-bit weights. Raises UsageError for unknown or unused ones."""
+def weight_settings(options: QuantizationOptions, *, runs_steps: bool = True) -> dict[str, Any]:
+    """The settings of options for the schemes with few-bit weights. Raises UsageError for unknown or unused ones.
+
+    Without `runs_steps`, GRUs and LSTMs stay as they are: their steps were measured in onnxruntime alone.
+    """
     given: dict[str, Any] = {"block": options.block_size} if options.block_size else {}
     given |= {"symmetric": False} if options.asymmetric else {}
     if options.block_size and options.block_size not in BLOCKS:
@@ -308,7 +311,7 @@ def weight_settings(options: QuantizationOptions) -> dict[str, Any]:
     if given and AUTO not in names and not names & set(users):
         flag = f"--block-size {options.block_size}" if options.block_size else "--asymmetric"
         raise UsageError(f"{flag}: it needs one of the schemes {', '.join(users)}, which --scheme does not include")
-    return given
+    return given if runs_steps else {**given, "operators": WEIGHT_ONLY - STATES.keys()}
 
 
 def spec_of_caches(spec: QuantizationSpec, calibration: Calibration | None) -> QuantizationSpec:

@@ -489,6 +489,24 @@ def test_block_size_and_zero_points(options: dict[str, Any], expected: tuple[int
     assert found == {expected}
 
 
+@each(("units", "runs_steps", "operator"), [(400, True, "Scan"), (400, False, "GRU"), (256, True, "GRU")])
+def test_steps_of_a_large_network_are_products_of_weights_in_bits(units: int, runs_steps: bool, operator: str) -> None:
+    """In onnxruntime alone, and if its weights are too many for a cache."""
+    rng = np.random.default_rng(0)
+    weights = {"w": rng.normal(size=(1, 3 * units, 8)), "r": rng.normal(size=(1, 3 * units, units))}
+    gru = f"GRU<hidden_size={units}, linear_before_reset=1>(x, w, r)"
+    text = f"g (float[N,B,8] x) => (float[N,1,B,{units}] y) {{ y = {gru} }}"
+    model = load(text, 21, {name: w.astype(np.float32) for name, w in weights.items()})
+    settings = weight_settings(QuantizationOptions(), runs_steps=runs_steps)
+    variants = chosen_schemes("weights8", model_source(model, inline=True), None, SPEC, weights=settings)
+    ((_, variant),) = variants["weights8"]
+    builder = variant(None)
+    assert builder is not None
+    candidate = builder.build()
+    assert operator in op_types(to_onnx(candidate.model))
+    assert [c.by for c in candidate.changes] == ["scan-recurrent-ops"] * (operator == "Scan")
+
+
 @cases(
     ("options", "message"),
     {

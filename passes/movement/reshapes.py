@@ -199,10 +199,10 @@ def sink_reshape(g: RewriteBuilder, last: Op, outer: Op) -> Value:
     x, shape = operand(inner), inferred_shape(outer)
     cancels = same_shape(shape, x.shape)
     require(cancels or has_n_consumers(inner.outputs[0]), "the number of Reshapes would not decrease")
-    made = x
+    made, rank = x, min(x.rank, inner.outputs[0].rank)
     for op in between[::-1]:
         at = shaped_operand(op)
-        require(all(c is None or i == at or c.rank <= x.rank for i, c in enumerate(op.inputs)), "a constant adds dims")
+        require(all(c is None or i == at or c.rank <= rank for i, c in enumerate(op.inputs)), "a constant adds dims")
         made = getattr(g, op.type)(*op.inputs[:at], made, *op.inputs[at + 1 :], **op.attrs)
     if cancels:
         return made

@@ -61,6 +61,8 @@ test_elementwise_stays = reshape_sinking.all_stay("""
         u = Reshape(x, [-1,12]) v = Relu(u) w = Reshape(v, [-1,3,4]) z = ReduceSum(u) y = Add(w, z)
     a Transpose: u = Transpose(x) v = Relu(u) y = Reshape(v, [-1,3,4])
     adds dims [x=float[N,M] x]: u = Unsqueeze(x, [1]) v = Mul(u, [[[1.0]]]) y = Squeeze(v, [1])
+    adds dims to a scalar [x=float[1] x]: u = Squeeze(x, [0]) v = Add(u, [2.0]) y = Unsqueeze(v, [0])
+    adds dims to a row [x=float[1,3] x]: u = Squeeze(x, [0]) v = Mul(u, [[2.0]]) y = Unsqueeze(v, [0])
     two operands [x=float[N,3,4] x, float[N,12] z]: u = Reshape(x, [-1,12]) v = Add(u, z) y = Reshape(v, [-1,3,4])
 """)
 

@@ -554,6 +554,16 @@ def test_damaged_journal(folder: Path, in_process: list[str], damage: tuple[byte
     assert "cannot be read: Is a directory" in run("zoo/a.onnx", "--output-dir", "out", code=BAD).stderr
 
 
+def test_journals_have_names_that_are_not_utf8(folder: Path) -> None:
+    row = {"model": "\udcff.onnx", "outcome": "failed", "latency_ratio": float("nan")}
+    ResultJournal(folder).add(folder / "\udcff.onnx", FinishedJob("c", "", row))
+    finished = ResultJournal(folder)
+    assert finished.damaged == 0
+    assert finished.get(folder / "\udcff.onnx") == FinishedJob(
+        "c", "", {"model": "\\udcff.onnx", "outcome": "failed", "latency_ratio": None}
+    )
+
+
 def test_journal_does_not_grow(folder: Path) -> None:
     finished = ResultJournal(folder)
     for number in range(10):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from msgspec import MsgspecError, Struct
+from msgspec import MsgspecError, Struct, to_builtins
 from msgspec.json import decode, encode
 
 from ...core.errors import ModelError
 from ...core.io.output_paths import OutputFile
 from ...core.io.publishing import publish_text
+from ...core.support.printable_text import json_text
 from ...core.support.regular_files import open_regular
 from ..report.result_row import ResultRow
 
@@ -78,12 +79,13 @@ class ResultJournal:
         """Record a job. Raises ModelError if the file cannot be written."""
         name = self._name(result)
         self._jobs[name] = job
+        line = json_text(to_builtins((name, job)), indent=None)  # names may not be UTF-8
         try:
             with self.path.open("ab") as file:
-                file.write((b"" if self._is_whole else b"\n") + encode((name, job)) + b"\n")
+                file.write((b"" if self._is_whole else b"\n") + line.encode() + b"\n")
         except OSError as e:
             raise ModelError(f"cannot write {self.path}: {e.strerror}") from e
         self._is_whole = True
 
     def _name(self, result: Path) -> str:
-        return result.relative_to(self.folder).as_posix()
+        return result.relative_to(self.folder).as_posix().encode(errors="backslashreplace").decode()

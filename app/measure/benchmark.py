@@ -189,8 +189,9 @@ class BenchmarkConfig(Struct, frozen=True):
     """The effort: `min_time` seconds of calls for each target, in `process_sets` sets of fresh processes.
 
     `timeout` is in seconds, for one reply of a process. `finds_providers`: count nodes by provider, in a further
-    session. The measurement ends by `until`, a time of `monotonic`, with the sets completed so far; after
-    `fewest_sets`, a set is started only if it can end before that. Raises UsageError for an infinite `min_time`.
+    session. After `fewest_sets`, a set is started only if it can end before `until`, a time of `monotonic`. If the
+    measurement `is_cut`, it ends by then with the sets completed so far, perhaps none. Raises UsageError for an
+    infinite `min_time`.
     """
 
     min_time: float = 2.0
@@ -200,6 +201,7 @@ class BenchmarkConfig(Struct, frozen=True):
     finds_providers: bool = True
     fewest_sets: int = MIN_SETS
     until: float = inf
+    is_cut: bool = False
 
     def __post_init__(self) -> None:
         """Check the time."""
@@ -227,7 +229,7 @@ def run_benchmark(
         for i, t in enumerate(targets):
             own = common if t.feeds is None else _write_batches(t.feeds, folder / f"feeds-{i}")
             runs.append(_TargetRun(t, own, folder / str(i), config.timeout, loaded=t.loaded))
-        with suppress(TimeLimitError), ended_by(config.until):
+        with suppress(TimeLimitError), ended_by(config.until if config.is_cut else inf):
             for run in runs:
                 progress(f"measuring: loading {run.target.model.name}")
                 room = budget - sum(other.peak for other in runs if other is not run)

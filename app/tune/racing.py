@@ -245,6 +245,7 @@ class Racing:
             finds_providers=False,
             fewest_sets=LEAST_SETS,
             until=until,
+            is_cut=True,
         )
         measured = benchmark.run_benchmark(targets, feeds, effort, self.progress)
         processes = sum(sum(map(bool, m.set_peaks)) for m in measured)

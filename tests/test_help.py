@@ -93,6 +93,8 @@ def test_headings_are_bold_on_a_terminal() -> None:
         ("zzzz", "there is no command zzzz (see passes -h)"),
         ("m.onnx out.onnx", "m.onnx is no command; did you mean passes run m.onnx?"),
         ("run", "missing argument 'FILE'"),
+        ("explain basic", "missing argument 'FILE'"),
+        ("explain m.onnx", "missing argument 'RULE_OR_PASS': give basic for all rules of the pipeline"),
         ("info", "missing argument 'FILE...'"),
         ("run m.onnx --opset banana", "--opset banana: it must be an integer"),
         ("run m.onnx --opset", "option '--opset' requires an argument"),

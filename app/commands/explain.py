@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from ...core.errors import UsageError
 from ..cli.completion import complete_names
-from ..cli.parameters import Model
 from ..cli.report_output import report_on
 from ..explain.explain_options import ExplainOptions
 from ..options import PASSES, PIPELINES, RULES
@@ -30,13 +30,16 @@ def explain(
             autocompletion=complete_names(RULES, PASSES, PIPELINES),
         ),
     ],
-    model: Model,
     options: ExplainOptions,
+    model: Annotated[Path | None, typer.Argument(metavar="FILE", help="The .onnx file; it is never modified.")] = None,
 ) -> None:
     """Show where a rule applies in a run, and why not elsewhere; nothing is written or verified."""
     from ..explain.document import describe  # noqa: PLC0415 - imports onnx and numpy
     from ..explain.explain import explain_model  # noqa: PLC0415 - imports onnx and numpy
 
+    if model is None:
+        whole = "missing argument 'RULE_OR_PASS': give basic for all rules of the pipeline"
+        raise UsageError(whole if name.endswith(".onnx") else "missing argument 'FILE'")
     if name.endswith(".onnx") and model.suffix != ".onnx":  # as for other commands
         name, model = str(model), Path(name)
     report_on(options, lambda o: explain_model(model, name, o), partial(describe, limit=options.limit))

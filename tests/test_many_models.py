@@ -154,6 +154,8 @@ def test_table_of_models_and_of_outcomes(monkeypatch: pytest.MonkeyPatch, width:
         ("c.onnx", "1 -> 1", "unchanged"), ("bad.onnx", "", "failed"), ("all 4", "9 -> 5", ""),
     ]  # fmt: skip
     assert lines[-1] == "4 models: 2 not verified, 1 unchanged, 1 failed; written to out/new"
+    lines = run("bad.onnx", "--output-dir", "none", code=BAD).stdout.splitlines()
+    assert lines[-1] == "1 model: 1 failed; nothing written"
     monkeypatch.setattr("passwright.app.models.document.MAX_ROWS", 3)
     monkeypatch.setenv("COLUMNS", "80")
     lines = run(*models, "--output-dir", "out/new", "--no-verify", "--resume", code=BAD).stdout.splitlines()

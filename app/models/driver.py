@@ -94,6 +94,8 @@ class Driver:
         self._do_all(pool, [self._request(job, options(job)) for job in self.jobs])
         asked = self.summary
         self.files.write(Summary(self.journal.rows) if self.journal is not None else asked, asked)
+        if self.action.writes and not any(row["output"] for row in asked.rows) and self.files.paths.table is None:
+            end = end if end.startswith("nothing") else "nothing written"
         with full_disk_behind_standard_output():
             self.terminal.show(describe(self.shown, end))
             self.display.outputs.write(self.documents)

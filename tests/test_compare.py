@@ -485,7 +485,8 @@ def test_tables_fit_into_80_columns(
         "123456    23456", "wrong at batch=0", "wrong at a size of 0", "within tolerance", "1.9e-05 (100%)",
         "1e+03 (1e+03-1e+04)",
         "inconclusive (1e-05-1e+05)", "0.12 (0.012-0.20)", "12,345,678,901", "10.7 GB", "457-900 s", "0.0081",
-        "320 M", "within noise", "as written:", "120-127 s", "fails", "inconclusive means that the interval is wide and", LOST.failure,
+        "320 M", "within noise", "as written:", "120-127 s", "fails",
+        "inconclusive means that the interval is wide and", LOST.failure,
     ):  # fmt: skip
         assert cell in shown, cell
 

@@ -332,6 +332,22 @@ NUMBERS: dict[str, tuple[Callable[..., Any], str]] = {
 }
 """Numbers that a rule computes, and the outcomes that its model lacks."""
 
+
+def by_named_shape(g: Any, x: Any) -> Any:
+    shape = x.static_shape
+    return times(g, x, shape[0] / 4)
+
+
+def by_named_extent(g: Any, x: Any) -> Any:
+    n, _ = x.static_shape
+    return times(g, x, n / 4)
+
+
+def by_last_named_extent(g: Any, x: Any) -> Any:
+    *_, n = x.static_shape
+    return times(g, x, n / 4)
+
+
 EXTENTS: dict[str, tuple[Callable[..., Any], str]] = {
     "an extent of another axis": (
         lambda g, x: times(g, x, x.static_shape[0] / x.static_shape[1]),
@@ -339,6 +355,13 @@ EXTENTS: dict[str, tuple[Callable[..., Any], str]] = {
     ),
     "an extent": (lambda g, x: times(g, x, x.static_shape[0] / 4), "two numbers, unlike others"),
     "the rank": (lambda g, x: times(g, x, x.rank - 1), "two numbers"),
+    "an extent of a shape with a name": (by_named_shape, "two numbers, unlike others"),
+    "an extent with a name": (by_named_extent, "two numbers, unlike others"),
+    "the last extent with a name": (by_last_named_extent, "two numbers, unlike others"),
+    "an extent of a shape that is known": (
+        lambda g, x: times(g, x, x.known_shape[0] / 4),
+        "two numbers, unlike others",
+    ),
 }
 
 

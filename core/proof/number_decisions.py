@@ -258,15 +258,43 @@ def decisions_of(function: ast.FunctionDef | ast.Lambda, tested: set[int]) -> It
     local = {a.arg for n in nodes if isinstance(n, ast.arguments) for a in (*n.posonlyargs, *n.args, *n.kwonlyargs)}
     local |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     local -= _local_constants(nodes, local)
+    shapes = {target.id: shape for target, shape in _assigned_shapes(nodes) if isinstance(target, ast.Name)}
+    read = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in tested}
+    yield from ((name, d) for name, d in _unpacked_extents(nodes) if name.id in read)
     for node in nodes:
         if id(node) in tested:
             continue
         found = _decision(node, local)
+        if found is None and isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+            is_extent = node.value.id in shapes and isinstance(node.ctx, ast.Load) and not _is_slice(node.slice)
+            found = NumberDecision(_tuple(node.value, node.slice), extent) if is_extent else None
         if found is None:
             continue
         if found.outcomes is quotient and ast.dump(found.operands) in multiples:
             found = NumberDecision(found.operands, whole_quotient)
         yield node, found
+
+
+def _assigned_shapes(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.expr, ast.Attribute]]:
+    """Yield the targets of assignments of a shape, with the shape."""
+    for node in nodes:
+        match node:
+            case ast.Assign(
+                targets=[target], value=ast.Attribute(attr="shape" | "static_shape" | "known_shape") as shape
+            ):
+                yield target, shape
+            case _:
+                pass
+
+
+def _unpacked_extents(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.Name, NumberDecision]]:
+    """Yield the extents that an assignment gives names."""
+    for target, shape in _assigned_shapes(nodes):
+        names = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+        for i, name in enumerate(names):
+            at = i - len(names) if any(isinstance(n, ast.Starred) for n in names[:i]) else i
+            if isinstance(name, ast.Name):
+                yield name, NumberDecision(_tuple(shape, ast.Constant(at)), extent)
 
 
 def _decision(node: ast.AST, local: set[str]) -> NumberDecision | None:
@@ -281,7 +309,9 @@ def _decision(node: ast.AST, local: set[str]) -> NumberDecision | None:
             return NumberDecision(_tuple(ast.Name(name, ast.Load()), node.value), OPERATORS[type(node.op)])
         case ast.Attribute(attr="rank"):
             return NumberDecision(_tuple(node), rank)
-        case ast.Subscript(value=ast.Attribute(attr="shape" | "static_shape") as shape) if not _is_slice(node.slice):
+        case ast.Subscript(value=ast.Attribute(attr="shape" | "static_shape" | "known_shape") as shape) if (
+            not _is_slice(node.slice)
+        ):
             return NumberDecision(_tuple(shape, node.slice), extent)
         case ast.Subscript(ctx=ast.Load()) if not (_is_slice(node.slice) or isinstance(node.slice, ast.Constant)):
             return _of_table(node.value, [node.slice], local)

@@ -38,10 +38,6 @@ def from_onnx(model: onnx.ModelProto, *, inline: bool = False) -> Model:
     Examples:
         >>> from_onnx(model).graph.opsets
         {'': 17}
-
-    Examples:
-        >>> from_onnx(model).graph.opsets
-        {'': 17}
     """
     require_type(model, onnx.ModelProto, "from_onnx", 'a ModelProto, as of onnx.load("model.onnx")')
     header, info = copy_without(model, "graph"), copy_without(model.graph, "node", "initializer")

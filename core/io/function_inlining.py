@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from itertools import chain
 
 import onnx
@@ -163,7 +164,7 @@ class _Inliner(Struct):
             self.made_nodes += 1
             self._require_moderate_growth()
             if has_subgraphs(node):
-                own = node if is_own or len(stack) > 1 else _copy(node)
+                own = node if is_own or len(stack) > 1 else deepcopy(node)
                 self.depth += 1
                 if self.depth > MAX_SUBGRAPH_DEPTH:
                     raise ModelError("its subgraphs are nested too deeply")
@@ -198,7 +199,7 @@ class _Inliner(Struct):
 
     def _instance(self, node: onnx.NodeProto, call: _Call) -> onnx.NodeProto:
         """Copy a node of a body for a call."""
-        made, names = _copy(node), call.names
+        made, names = deepcopy(node), call.names
         if node.name:
             made.name = f"{node.name}__{call.number}"
         made.input[:] = [name and (names[name] if name in names else _undefined(name)) for name in node.input]
@@ -260,12 +261,6 @@ class _Inliner(Struct):
 def _undefined(name: str) -> str:
     """The name of a value that a body reads but that is undefined; it must not equal a name outside."""
     return f"{name} of a function"
-
-
-def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
-    made = onnx.NodeProto()
-    made.CopyFrom(node)
-    return made
 
 
 def _replace_nodes(graph: onnx.GraphProto, nodes: Sequence[onnx.NodeProto]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,8 +49,7 @@ class Model:
 
 def export_header(model: Model) -> onnx.ModelProto:
     """The header for export, with imports of domains that rewrites added, and the converted opset."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.header)
+    proto = deepcopy(model.header)
     del proto.functions[:]
     proto.functions.extend(model.graph.context.functions)
     if added := model.graph.context.added_functions:

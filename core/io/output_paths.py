@@ -21,6 +21,9 @@ from .writer import data_name_pattern
 TEXT_SUFFIXES = {".txt", ".json", ".textproto", ".prototxt", ".pbtxt", ".onnxtxt", ".onnxtext", ".onnxjson"}
 SPECIAL_FILES = {S_ISCHR: "device", S_ISBLK: "device", S_ISFIFO: "pipe", S_ISSOCK: "socket"}
 
+LABELS = {"name_map": "map of names", "required_operators": "list of required operators"}
+"""Fields of OutputPaths that messages name otherwise."""
+
 
 class OutputFile(Struct, frozen=True):
     """A file to write: `target` is `path` with links resolved; `folder` contains it, with this status.
@@ -137,11 +140,9 @@ class OutputPaths(Struct, frozen=True):
 
     def require_distinct(self, read: Collection[Path]) -> None:
         """Raise ModelError unless the paths differ from each other and from the files in `read`."""
-        written = {"model": self.model, "report": self.report, "map of names": self.name_map}
-        written |= {"page": self.page, "trace": self.trace, "journal": self.journal, "table": self.table}
-        written |= {"settings": self.settings, "script": self.script, "reproducer": self.reproducer}
-        written["list of required operators"] = self.required_operators
-        chosen = {what: f.path for what, f in written.items() if f is not None and f.folder is not None}
+        files = ((field, getattr(self, field)) for field in self.__struct_fields__)
+        written = {LABELS.get(field, field): f for field, f in files if isinstance(f, OutputFile)}
+        chosen = {what: f.path for what, f in written.items() if f.folder is not None}
         if self.repro_folder is not None:
             chosen["repros"] = self.repro_folder
         for what, path in chosen.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,7 @@ class SplitModel(Struct, frozen=True):
 
     def whole_message(self) -> onnx.ModelProto:
         """The message with all elements, read from disk."""
-        message = onnx.ModelProto()
-        message.CopyFrom(self.message)
+        message = deepcopy(self.message)
         for t in message.graph.initializer:
             if t.name in self.tensors:
                 t.CopyFrom(self.tensors[t.name].to_proto(t.name))
@@ -79,8 +79,7 @@ def write_with_data(model: SplitModel, path: Path, *, is_portable: bool) -> None
 
     A portable message refers to the file beside it, another one to files by their absolute paths. Raises OSError.
     """
-    message = onnx.ModelProto()
-    message.CopyFrom(model.message)
+    message = deepcopy(model.message)
     beside = Path(f"{path}.data")
     with beside.open("wb") as data:
         for proto in message.graph.initializer:

@@ -189,6 +189,14 @@ class Declarations:
     value_infos: list[tuple[Value | None, bytes]] = field(default_factory=list[tuple[Value | None, bytes]])
 
 
+def revise_declarations(graph: Graph, revise: Callable[[Value | None, bytes], bytes]) -> None:
+    """Replace each declaration of an input, output or other value, which is None if the graph does not have it."""
+    declared = graph.declared
+    declared.inputs[:] = [(v, revise(v, info)) for v, info in declared.inputs]
+    declared.outputs[:] = [revise(v, info) for v, info in zip(graph.outputs, declared.outputs, strict=True)]
+    declared.value_infos[:] = [(v, revise(v, info)) for v, info in declared.value_infos]
+
+
 def dependencies(op: Op) -> Iterator[Op]:
     """Yield the ops of the same graph that `op` depends on, including through its subgraphs."""
     values = (*op.inputs, *op.captures) if op.subgraphs else op.inputs

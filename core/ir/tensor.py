@@ -10,6 +10,7 @@ import mmap
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
@@ -350,8 +351,7 @@ class Tensor:
         message = self._message
         if message is None or not getattr(message, field):
             return False
-        bare = onnx.TensorProto()
-        bare.CopyFrom(message)
+        bare = deepcopy(message)
         bare.ClearField(field)
         self._header = bare.SerializeToString(deterministic=True) if isinstance(self._header, bytes) else bare
         return True

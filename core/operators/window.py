@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -369,7 +370,6 @@ WINDOW.declare("ImageDecoder", T.DATA_DEPENDENT | T.JUMPS)
 
 @WINDOW.older("RoiAlign")
 def _roi_align_without_half_pixels(*inputs: Any, node: onnx.NodeProto, version: int) -> tuple[Any, ...]:
-    shifted = onnx.NodeProto()
-    shifted.CopyFrom(node)
+    shifted = deepcopy(node)
     shifted.attribute.append(helper.make_attribute("coordinate_transformation_mode", "output_half_pixel"))
     return run_node(shifted, version, *inputs)

@@ -177,9 +177,6 @@ class KernelSession(PartedSession):
         path.write_text(json.dumps([{**e, "ts": e["ts"] - first} for e in events]), encoding="utf-8")
         return path
 
-    def _type(self, name: str, value: Any) -> onnx.TypeProto:
-        return type_of(name, value, self._declared.get(name))
-
     def _require_declared(self, name: str, value: Any, node: onnx.NodeProto) -> None:
         """Raise EvaluationError for a tensor whose type differs from the model's declaration."""
         wanted = self._declared.get(name, onnx.TypeProto()).tensor_type.elem_type

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,8 +38,7 @@ class SessionSource(NamedTuple):
 
 def session_source(model: SplitModel) -> SessionSource:
     """The model for a session: it refers to aligned elements in files; other elements are passed as values."""
-    message = onnx.ModelProto()
-    message.CopyFrom(model.message)
+    message = deepcopy(model.message)
     paths = {name: path for name, t in model.tensors.items() if (path := _aligned_file(t)) is not None}
     folder = Path(os.path.commonpath([p.parent for p in paths.values()])) if paths else None
     values = dict[str, tuple[Any, Array]]()
@@ -70,8 +70,7 @@ def with_output_types(model: Loadable) -> Loadable:
     if isinstance(model, Path) or all(o.type.WhichOneof("value") for o in message_of(model).graph.output):
         return model
     split = split_model(model)
-    message, tensors = onnx.ModelProto(), split.tensors
-    message.CopyFrom(split.message)
+    message, tensors = deepcopy(split.message), split.tensors
     initializers = [tensors.get(t.name) or Tensor.from_proto(t) for t in message.graph.initializer]
     header, info = copy_without(message, "graph"), copy_without(message.graph, "node", "initializer")
     graph = import_model(header, info, message.graph.node, initializers, Tensor.from_proto, inline=False).graph

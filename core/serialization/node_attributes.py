@@ -15,17 +15,14 @@ from ..ir.op import Op, without_trailing_omitted
 from ..ir.op_schemas import encoded_defaults
 from ..ir.tensor import Tensor, digest
 from .exporter import build_node_proto
-from .proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
+from .proto_queries import SUBGRAPH_ATTRIBUTE_TYPES, copy_without
 
 
 def encoded_attribute(attribute: AttributeProto) -> bytes:
     """The serialized attribute without its doc string."""
     if not attribute.doc_string:
         return attribute.SerializeToString(deterministic=True)
-    bare = AttributeProto()
-    bare.CopyFrom(attribute)
-    bare.ClearField("doc_string")
-    return bare.SerializeToString(deterministic=True)
+    return copy_without(attribute, "doc_string").SerializeToString(deterministic=True)
 
 
 def bare_node(op: Op) -> onnx.NodeProto:

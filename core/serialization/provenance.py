@@ -15,6 +15,7 @@ from typing import Any, cast
 import onnx
 
 from ..ir.op import MAX_SOURCES, Op, Origin
+from .proto_queries import copy_without
 
 RULE_KEY, SOURCES_KEY = "passwright.rule", "passwright.from"
 PROVENANCE_KEYS = frozenset({RULE_KEY, SOURCES_KEY})
@@ -91,11 +92,9 @@ def read_conditions(model: onnx.ModelProto) -> tuple[str, ...]:
 
 def with_conditions(header: onnx.ModelProto, conditions: Iterable[str]) -> onnx.ModelProto:
     """Add `conditions` to those that a header states."""
-    found = onnx.ModelProto()
-    found.CopyFrom(header)
+    found = copy_without(header, "metadata_props")
     stated = dict.fromkeys((*read_conditions(header), *conditions))
     kept = [p for p in header.metadata_props if p.key != CONDITIONS_KEY]
-    del found.metadata_props[:]
     found.metadata_props.extend(kept)
     found.metadata_props.add(key=CONDITIONS_KEY, value=JSON_ENCODER.encode([*stated]))
     return found

@@ -16,7 +16,7 @@ from ..errors import MatchFailure, ModelError
 from ..inference import forget_inferred_types
 from ..io.model import Model
 from ..ir.expressions import SymInt, divide
-from ..ir.graph import Graph
+from ..ir.graph import Graph, revise_declarations
 from ..ir.values import Value
 from ..rewriting.builder import RewriteBuilder
 from .batch_rules import BatchRules
@@ -107,10 +107,8 @@ def _finish_output(graph: Graph, layout: RowLayout, value: Value) -> ResultRows:
 def _declare(graph: Graph, layout: RowLayout, batch: int | str) -> None:
     """Declare the new shapes of inputs and outputs; inference determines the shapes between them."""
     declared = graph.declared
-    declared.inputs[:] = [(v, _with_dims(layout, v, info)) for v, info in declared.inputs]
-    outputs = zip(graph.outputs, declared.outputs, strict=True)
-    declared.outputs[:] = [_with_dims(layout, v, info) for v, info in outputs]
     declared.value_infos[:] = [(v, info) for v, info in declared.value_infos if v not in layout.places]
+    revise_declarations(graph, lambda v, info: _with_dims(layout, v, info))
     for v in graph.inputs:
         if v in layout.places:
             dtype = v.recorded_type[0]
@@ -121,8 +119,8 @@ def _declare(graph: Graph, layout: RowLayout, batch: int | str) -> None:
     forget_inferred_types(graph)
 
 
-def _with_dims(layout: RowLayout, value: Value, info: bytes) -> bytes:
-    if value not in layout.places:
+def _with_dims(layout: RowLayout, value: Value | None, info: bytes) -> bytes:
+    if value is None or value not in layout.places:
         return info
     proto = onnx.ValueInfoProto.FromString(info)
     shape = proto.type.tensor_type.shape

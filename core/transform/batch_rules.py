@@ -51,6 +51,7 @@ RESHAPES = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
 MIXING = frozenset({"DynamicQuantizeLinear", "MeanVarianceNormalization"})
 SELECTS_FEW = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
+LEADING = Place(0, own=True)  # the batch as the first axis
 MIXES = "it mixes the rows of a batch"
 SEVERAL = "what it reads for a row is not known in a model for several: export it for a batch of 1"
 
@@ -256,7 +257,7 @@ class BatchRules:
                 return self.layout.at(g, value, Place(axis)), Place(axis)
         require(not mixing or (self.size == 1 and extent != 1), MIXES)
         require(self.size == 1, SEVERAL)
-        own = Place(place.axis + (place.outer != 1), own=True) if place.outer in (1, extent) else Place(0, own=True)
+        own = Place(place.axis + (place.outer != 1), own=True) if place.outer in (1, extent) else LEADING
         return self.layout.at(g, value, own), own
 
     # Operators
@@ -443,8 +444,8 @@ class BatchRules:
         if not place.own:
             self._keep(op, op.inputs, [Place(perm.index(place.axis), place.outer)])
             return
-        value = self.layout.at(g, value, Place(0, own=True))
-        self._replace(op, g.Transpose(value, perm=[0, *(p + 1 for p in perm)]), [Place(0, own=True)])
+        value = self.layout.at(g, value, LEADING)
+        self._replace(op, g.Transpose(value, perm=[0, *(p + 1 for p in perm)]), [LEADING])
 
     def _reshape(self, op: Op, g: RewriteBuilder) -> None:
         value = self._lone(op)
@@ -453,7 +454,7 @@ class BatchRules:
         if self.size > 1:
             target, found = self._divided(target, before)
         elif not target or (place.own and before == 1 and target[0] != 1):
-            found = Place(0, own=True)
+            found = LEADING
         else:
             found = merged_place(target, before, place.axis)
         have, want = self.layout.dims(value), found.extents(target, self.layout.batch)
@@ -551,7 +552,7 @@ class BatchRules:
         rows = [self._row(v) for v in given]
         if not place.own and any(row[place.axis] != rows[0][place.axis] for row in rows):
             require(self.size == 1, SEVERAL)
-            place = Place(place.axis, own=True) if place.outer == 1 else Place(0, own=True)
+            place = Place(place.axis, own=True) if place.outer == 1 else LEADING
         inputs = [self.layout.at(g, v, place) for v in given]
         if place.own:
             self._replace(op, self._again(op, g, inputs, axis=place.physical(axis)), [place])
@@ -571,16 +572,15 @@ class BatchRules:
             after = place if place.axis <= axis else place.moved(count - 1)
             self._replace(op, self._again(op, g, (free, indices), axis=place.physical(axis)), [after])
             return
-        own = Place(0, own=True)
         require(self.size == 1, SEVERAL)
-        rows, wanted = self.layout.at(g, data, own), self.layout.at(g, indices, own)
+        rows, wanted = self.layout.at(g, data, LEADING), self.layout.at(g, indices, LEADING)
         if axis:
             rows = g.Transpose(rows, perm=[0, axis + 1, *(i for i in range(1, rank + 1) if i != axis + 1)])
         made = g.GatherND(rows, g.Unsqueeze(wanted, [count + 1]), batch_dims=1)
         if axis:
             now = [*range(1 + count, 1 + count + axis), *range(1, 1 + count), *range(1 + count + axis, count + rank)]
             made = g.Transpose(made, perm=[0, *now])
-        self._replace(op, made, [own])
+        self._replace(op, made, [LEADING])
 
     def _gathernd(self, op: Op, g: RewriteBuilder) -> None:
         data, indices = op.operand(), op.operand(1)
@@ -590,20 +590,18 @@ class BatchRules:
             self._keep(op, (data, free), [place])
             return
         require(self.size == 1, SEVERAL)
-        own = Place(0, own=True)
-        inputs = [self.layout.at(g, v, own) for v in (data, indices)]
-        self._replace(op, g.GatherND(*inputs, batch_dims=kept + 1), [own])
+        inputs = [self.layout.at(g, v, LEADING) for v in (data, indices)]
+        self._replace(op, g.GatherND(*inputs, batch_dims=kept + 1), [LEADING])
 
     def _scatternd(self, op: Op, g: RewriteBuilder) -> None:
         require(self.size == 1, SEVERAL)
-        own = Place(0, own=True)
-        data, indices, updates = (self.layout.at(g, v, own) for v in op.inputs if v is not None)
+        data, indices, updates = (self.layout.at(g, v, LEADING) for v in op.inputs if v is not None)
         row = self._row(op.operand(1))
         batch = g.Squeeze(self.layout.extent(g, self.layout.batch), [0])
         places = g.Unsqueeze(g.Range(np.array(0, np.int64), batch, np.array(1, np.int64)), [*range(1, len(row) + 1)])
         first = g.Expand(places, self.layout.vector(g, (1, *row[:-1], 1)))
         made = self._again(op, g, (data, g.Concat(first, indices, axis=len(row)), updates))
-        self._replace(op, made, [own])
+        self._replace(op, made, [LEADING])
 
     def _onehot(self, op: Op, g: RewriteBuilder) -> None:
         value = self._lone(op)
@@ -619,7 +617,7 @@ class BatchRules:
         rank = len(self._row(value))
         free, place = self._free(g, value, {rank - 2, rank - 1})
         if place.own and place.axis > rank - 2:
-            place = Place(0, own=True)
+            place = LEADING
             free = self.layout.at(g, value, place)
         self._keep(op, (free, *op.inputs[1:]), [place])
 
@@ -687,14 +685,13 @@ class BatchRules:
         terms, result = equation.split("->")
         inputs, letters = list(op.inputs), terms.split(",")
         fresh = next(c for c in "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA" if c not in equation)
-        own = Place(0, own=True)
         require(self.size == 1, SEVERAL)
         for i, v in enumerate(op.inputs):
             if v is not None and v in self.places:
                 place, row = self.places[v]
                 letter = None if place.own else letters[i][place.axis]
                 require(letter is None or row[place.axis] != 1 or letter in result, MIXES)
-                inputs[i] = self.layout.at(g, v, own)
+                inputs[i] = self.layout.at(g, v, LEADING)
                 letters[i] = fresh + letters[i]
         made = self._again(op, g, inputs, equation=f"{','.join(letters)}->{fresh}{result}")
-        self._replace(op, made, [own])
+        self._replace(op, made, [LEADING])

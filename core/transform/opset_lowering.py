@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,8 +125,7 @@ class _Part(Struct, frozen=True, eq=False):
 
     def single(self, node: onnx.NodeProto, constants: Mapping[str, bytes] | None = None) -> SingleNodeModel:
         """A node at the place of this one, separate from the others; `constants` are additional ones."""
-        alone = onnx.NodeProto()
-        alone.CopyFrom(node)
+        alone = deepcopy(node)
         alone.input[:] = [f"i{i}" if name else "" for i, name in enumerate(node.input)]
         alone.output[:] = [f"o{i}" for i in range(len(node.output))]
         known = {**self.whole.constants, **(constants or {})}
@@ -139,11 +139,10 @@ class _Part(Struct, frozen=True, eq=False):
 
     def raisable(self, node: onnx.NodeProto, step: int) -> onnx.NodeProto:
         """A node at the place of this one, in the form that is raised to opset `step`. Declines if there is none."""
-        copy = onnx.NodeProto()
-        copy.CopyFrom(node)
+        made = deepcopy(node)
         if node.op_type == self.whole.op.type:  # others are constants or parts of its function
-            correct_before(self.whole.op, copy, step - 1, step)
-        return copy
+            correct_before(self.whole.op, made, step - 1, step)
+        return made
 
     def replace(self, nodes: Sequence[onnx.NodeProto]) -> None:
         """Replace this node by others."""
@@ -262,8 +261,7 @@ def _converted_down(parts: Sequence[_Part], step: int) -> list[Converted]:
 def _renamed(node: onnx.NodeProto, step: int) -> list[onnx.NodeProto]:
     """The node with the old name of an attribute value that was renamed at opset `step`; empty if there is none."""
     name, names = RENAMED_VALUES.get((node.op_type, step), ("", {}))
-    found = onnx.NodeProto()
-    found.CopyFrom(node)
+    found = deepcopy(node)
     for a in (a for a in found.attribute if a.name == name and a.s in names):
         a.s = names[a.s]
         return [found]

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ..errors import ModelError
 from ..io.model import Model
 from ..ir.expressions import Dim, Shape, contradict
-from ..ir.graph import Graph
+from ..ir.graph import Graph, revise_declarations
 from ..ir.tensor import dims_text
 from ..ir.values import Value, declared_shape, inferred_type_proto
 
@@ -103,8 +103,8 @@ def _reconcile(graph: Graph, fixed: Mapping[Value, Shape | None]) -> None:
 
     `fixed`: the declared shapes of outputs. O(ops and declared values). Raises ModelError for a contradicted output.
     """
-    declared = graph.declared
-    computed = [v for v in (*graph.outputs, *(v for v, _ in declared.value_infos)) if v is not None and v.producer]
+    known = (*graph.outputs, *(v for v, _ in graph.declared.value_infos))
+    computed = [v for v in known if v is not None and v.producer]
     stated = {v: v.recorded_type[1] for v in computed}
     for v in stated:
         v.clear_shape()
@@ -118,11 +118,7 @@ def _reconcile(graph: Graph, fixed: Mapping[Value, Shape | None]) -> None:
     wrong = {v: found[v] or () for v, shape in stated.items() if contradict(shape, found[v])}
     for v in stated.keys() - wrong.keys():
         v.merge_type(0, stated[v])
-    outputs = zip(graph.outputs, declared.outputs, strict=True)
-    declared.outputs[:] = [_corrected(info, wrong[v]) if v in wrong else info for v, info in outputs]
-    declared.value_infos[:] = [
-        (v, _corrected(info, wrong[v]) if v in wrong else info) for v, info in declared.value_infos
-    ]
+    revise_declarations(graph, lambda v, info: _corrected(info, wrong[v]) if v in wrong else info)
 
 
 def _corrected(info: bytes, shape: Shape) -> bytes:

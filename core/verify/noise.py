@@ -8,12 +8,12 @@ its epsilon differs by 10 to 370 floors.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from functools import partial
 from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
-import onnx
 from msgspec import Struct
 from msgspec.structs import replace
 from onnx import helper
@@ -107,8 +107,7 @@ def perturb_weights(model: SplitModel, seed: int, ulps: int = 1) -> SplitModel |
     for name, t in chosen.items():
         if t.size > 1:
             tensors[name] = Tensor.from_array(_perturb_value(t.array, directions, ulps))
-    message = onnx.ModelProto()
-    message.CopyFrom(model.message)
+    message = deepcopy(model.message)
     del message.graph.initializer[:]
     return SplitModel.of(message, tensors.items())
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -67,8 +68,7 @@ class SeededModel(Struct, frozen=True):
 def add_seeds(model: Loadable, known_seeds: Mapping[str, int | None] | None = None) -> SeededModel:
     """Set a seed in each random op of `model`, from `known_seeds` if it has one."""
     split = split_model(model)
-    proto = onnx.ModelProto()
-    proto.CopyFrom(split.message)
+    proto = deepcopy(split.message)
     versions = opset_versions(proto)
     functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
     everything = list(all_nodes((*proto.graph.node, *(n for f in proto.functions for n in f.node))))

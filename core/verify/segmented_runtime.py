@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from sys import maxsize
 from time import perf_counter
 from typing import Any, cast
@@ -24,7 +25,7 @@ from ..ort.backends import Arrays, LoadedModel
 from ..ort.kernels import runs_on_cpu
 from ..ort.sessions import UNOPTIMIZED, SessionConfig
 from ..processes.custom_operators import custom_operators
-from ..serialization.proto_queries import all_nodes, is_constant_node, opset_versions, subgraphs
+from ..serialization.proto_queries import all_nodes, copy_without, is_constant_node, opset_versions, subgraphs
 from .regions.region_models import value_type
 from .regions.value_graph import ValueGraph, sorted_nodes
 
@@ -293,25 +294,20 @@ class _SegmentModel(Struct, frozen=True):
         given = zip(segment.reads, types, strict=True)
         message.graph.input.extend(onnx.ValueInfoProto(name=names[name], type=kind) for name, kind in given)
         message.graph.output.extend(onnx.ValueInfoProto(name=names[name]) for name in segment.made)
-        fed = onnx.ModelProto()
-        fed.CopyFrom(message)
+        fed = deepcopy(message)
         tensors = ((names[name], graph.model.tensors[name]) for name in weights)
         fed.graph.input.extend(helper.make_tensor_value_info(name, t.dtype, t.dims) for name, t in tensors)
         return cls(message, fed.SerializeToString(deterministic=True), names, weights)
 
     def with_weights(self, weights: Mapping[str, Tensor]) -> SplitModel:
         """The model with weights as initializers."""
-        message = onnx.ModelProto()
-        message.CopyFrom(self.message)
+        message = deepcopy(self.message)
         message.graph.initializer.extend(t.proto_without_elements(name) for name, t in weights.items())
         return SplitModel(message, weights)
 
 
 def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
-    found = onnx.NodeProto()
-    found.CopyFrom(node)
-    for field in ("input", "output", "name", "doc_string", "metadata_props"):
-        found.ClearField(field)
+    found = copy_without(node, "input", "output", "name", "doc_string", "metadata_props")
     found.input.extend(names.get(name, name) for name in node.input)
     found.output.extend(names.get(name, name) for name in node.output)
     return found

@@ -11,9 +11,9 @@ import onnx
 from google.protobuf.message import Message
 from msgspec import Struct
 
-from ...core import Graph, Model, Op, Tensor
+from ...core import Graph, Model, Op, Tensor, Value
 from ...core.io.convert import training_info_names
-from ...core.ir.graph import defined_values
+from ...core.ir.graph import defined_values, revise_declarations
 from ...core.run.report import Hint, Report
 from ...core.serialization.exporter import renamed_value_info
 from ...core.serialization.provenance import PROVENANCE_KEYS
@@ -72,7 +72,7 @@ class ShortNames(Struct, frozen=True):
             for v in dict.fromkeys(defined_values(graph)):
                 if v not in kept and v.name and v.name not in taken:
                     v.name, changes = next(n for n in names if n not in taken), changes + 1
-            _rename_declarations(graph)
+            revise_declarations(graph, lambda v, info: info if v is None else renamed_value_info(info, v.name))
         numbers: dict[str, Iterator[int]] = {}
         for op in (op for g in graphs for op in g.sorted_ops()):
             _rename(op, f"{op.type}_{next(numbers.setdefault(op.type, count(1)))}")
@@ -86,17 +86,6 @@ def _rename(op: Op, name: str) -> None:
     """Rename a node of the file, which counts as loaded under that name."""
     op.name = name
     op.loaded_proto_bytes = op.proto_bytes
-
-
-def _rename_declarations(graph: Graph) -> None:
-    """Give the declarations of a graph the names of their values."""
-    declared = graph.declared
-    declared.inputs[:] = [(v, renamed_value_info(info, v.name)) for v, info in declared.inputs]
-    outputs = zip(graph.outputs, declared.outputs, strict=True)
-    declared.outputs[:] = [renamed_value_info(info, v.name) for v, info in outputs]
-    declared.value_infos[:] = [
-        (v, info if v is None else renamed_value_info(info, v.name)) for v, info in declared.value_infos
-    ]
 
 
 MIN_SHARE = 0.1  # of the written model, from which a hint names texts
@@ -166,19 +155,17 @@ def _clear(model: Model, field: str) -> int:
 
 def _clear_declarations(graph: Graph, field: str) -> int:
     """Clear the declarations of a graph's inputs, outputs, intermediate values and sparse initializers."""
-    declared, before = graph.declared, 0
-    infos = [*(i for _, i in declared.inputs), *declared.outputs, *(i for _, i in declared.value_infos)]
-    cleared = list[bytes]()
-    for info in infos:
+    count = 0
+
+    def clear(_value: Value | None, info: bytes) -> bytes:
+        nonlocal count
         proto = onnx.ValueInfoProto.FromString(info)
         found = _clear_message(proto, field)
-        before += found
-        cleared.append(proto.SerializeToString(deterministic=True) if found else info)
-    rest = iter(cleared)
-    declared.inputs[:] = [(v, next(rest)) for v, _ in declared.inputs]
-    declared.outputs[:] = [next(rest) for _ in declared.outputs]
-    declared.value_infos[:] = [(v, next(rest)) for v, _ in declared.value_infos]
-    return before + sum(_clear_message(sparse, field) for sparse in graph.sparse_initializers.values())
+        count += found
+        return proto.SerializeToString(deterministic=True) if found else info
+
+    revise_declarations(graph, clear)
+    return count + sum(_clear_message(sparse, field) for sparse in graph.sparse_initializers.values())
 
 
 def _clear_node(op: Op, field: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import count
 from types import MappingProxyType
@@ -37,8 +38,7 @@ MAX_OPSET_INCREASE = 4  # how many opsets later than the example's a variant may
 def generate_variant(rule: Rule, example: onnx.ModelProto, generator: PatternGenerator) -> None:
     """Load a variant of `example` into the builder. Raises GenerationError if it is invalid."""
     choices, builder = generator.choices, generator.builder
-    model = onnx.ModelProto()
-    model.CopyFrom(example)
+    model = deepcopy(example)
     builder.opset = opset_versions(model)[""]
     if choices.one_in(3):
         builder.opset += 1 + choices.draw_below(MAX_OPSET_INCREASE)

@@ -21,7 +21,7 @@ from ...operators.declaration import OperatorCall, Trait
 from ...operators.element_types import NUMPY_DTYPES, Array, widened
 from ...operators.table import find_meaning, ops_with
 from ...processes.onnx_calls import OnnxError, function_body
-from ...serialization.proto_queries import needed_nodes, opset_versions, read_names
+from ...serialization.proto_queries import copy_without, needed_nodes, opset_versions, read_names
 from ..noise import NOISE_MULTIPLE
 from .sequential_sums import SequentialSums
 
@@ -508,9 +508,7 @@ def _last_uses(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> dict[
 
 def _resolved_node(node: onnx.NodeProto, scope: _Scope) -> onnx.NodeProto:
     """The node with references to attributes replaced by the attributes of the call of its function."""
-    found = onnx.NodeProto()
-    found.CopyFrom(node)
-    del found.attribute[:]
+    found = copy_without(node, "attribute")
     for a in node.attribute:
         if (given := _resolved(a, scope)) is not None:
             found.attribute.add().CopyFrom(given)

@@ -12,6 +12,7 @@ from onnx import AttributeProto, helper
 
 from ...ir.op_schemas import canonical_domain
 from ...ir.tensor import Tensor, digest, tensors_equal
+from ...serialization.node_attributes import encoded_attribute
 from ...serialization.proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
 from ..input_sets import InputSet
 from ..noise import is_float
@@ -136,10 +137,7 @@ class _Keys:
             return self._number("graphs", *(self._graph(g, names, depth + 1) for g in graphs))
         if a.type == AttributeProto.TENSOR:
             return self._constant("", Tensor.from_proto(a.t))
-        plain = AttributeProto()
-        plain.CopyFrom(a)
-        plain.ClearField("doc_string")
-        return self._number("attribute", plain.SerializeToString(deterministic=True))
+        return self._number("attribute", encoded_attribute(a))
 
     def _graph(self, graph: onnx.GraphProto, outer: MutableMapping[str, int], depth: int) -> int:
         """The number of a subgraph: its outputs expressed by its inputs and by outer values."""

@@ -14,14 +14,7 @@ from google.protobuf.message import DecodeError
 
 from ..errors import ModelError
 from ..ir import wire_format
-from ..ir.tensor import (
-    RAW_DATA,
-    MappedField,
-    MappedFile,
-    MessageBytes,
-    Tensor,
-    join_chunks,
-)
+from ..ir.tensor import RAW_DATA, MappedField, MappedFile, MessageBytes, Tensor, join_chunks
 from ..processes.watchdog import require_time
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
 from ..serialization.proto_queries import inner_tensors

@@ -19,16 +19,7 @@ import numpy as np
 import onnx
 
 from ..errors import ModelError, format_error
-from ..ir.tensor import (
-    CHUNK_BYTES,
-    SMALL_TENSOR_BYTES,
-    STRING,
-    Chunk,
-    MappedField,
-    MappedFile,
-    Tensor,
-    chunk_bytes,
-)
+from ..ir.tensor import CHUNK_BYTES, SMALL_TENSOR_BYTES, STRING, Chunk, MappedField, MappedFile, Tensor, chunk_bytes
 from .files import weight_bytes
 from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
 from .split_models import refer_to_file

@@ -12,9 +12,7 @@ from ..ir.op import Op
 from .broadcasting import broadcast, same_extent
 from .declaration import Family, T
 from .element_types import Array
-from .operands import (
-    input_shape,
-)
+from .operands import input_shape
 
 LINEAR = Family()
 EQUATION = re.compile(r"[A-Za-z]*(,[A-Za-z]*)*(->[A-Za-z]*)?")  # of Einsum, without an ellipsis

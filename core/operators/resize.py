@@ -15,11 +15,7 @@ from ..ir.op import Op
 from ..ir.op_schemas import input_names
 from .declaration import Family, T
 from .element_types import Array
-from .operands import (
-    input_shape,
-    normalize_axes,
-    recorded_elements,
-)
+from .operands import input_shape, normalize_axes, recorded_elements
 from .reduction import axes_of
 
 RESIZE = Family()

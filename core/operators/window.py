@@ -19,9 +19,7 @@ from ..ir.op import Op
 from .declaration import Family, T
 from .element_types import Array
 from .elementwise import swish
-from .operands import (
-    input_shape,
-)
+from .operands import input_shape
 from .reference import by_reference, run_node
 
 WINDOW = Family()

@@ -12,15 +12,7 @@ from onnx import TensorProto
 from ..ir.dtypes import FLOATS
 from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..verify.proof_guarantees import Guarantee
-from .obligation import (
-    LARGE_SIZE,
-    Fragment,
-    NotApplicable,
-    Obligation,
-    beside_limits,
-    promises_bits,
-    size_sets,
-)
+from .obligation import LARGE_SIZE, Fragment, NotApplicable, Obligation, beside_limits, promises_bits, size_sets
 from .replay import format_inputs, replay
 from .smt_answer import Answer, AnswerKind, Question
 from .verdict import ProofVerdict, Technique, unknown

@@ -14,20 +14,7 @@ from onnx import helper
 from ..operators.object_array import NotSupported
 from .obligation import NotApplicable
 from .smt_functions import PAIR_STATEMENTS, STATEMENTS, Functions
-from .smt_terms import (
-    BOOL,
-    COMPARISONS,
-    REAL,
-    TRUE,
-    Arithmetic,
-    Element,
-    Kind,
-    Operation,
-    Term,
-    all_of,
-    either,
-    z3,
-)
+from .smt_terms import BOOL, COMPARISONS, REAL, TRUE, Arithmetic, Element, Kind, Operation, Term, all_of, either, z3
 
 MAX_EXPONENT = 16  # a power with a whole exponent up to this is a product
 NAMED_FUNCTIONS = frozenset(STATEMENTS) | frozenset(PAIR_STATEMENTS) | {

@@ -18,6 +18,7 @@ from ..ir.tensor import element_type
 from ..ir.values import BUILDER, Value
 from ..processes.watchdog import require_time
 from ..support.author_errors import describe_failed_call
+from ..support.context_values import set_within_block
 from .builder import RewriteBuilder
 from .change_log import ChangeLog
 from .pattern import OpPattern, Var
@@ -263,9 +264,9 @@ def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> 
     if len(match.roots) > 1:
         _require_independent(match.roots)
     mutations = context.mutation_count
-    builder = BUILDER.set(g)
     try:
-        built: Any = r.replacement(g, match)
+        with set_within_block(BUILDER, g):
+            built: Any = r.replacement(g, match)
     except (ModelError, NoFixpoint, KeyboardInterrupt):
         raise
     except MatchFailure as e:
@@ -275,8 +276,6 @@ def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> 
             require(not (why := schema_violation(op)), f"{op.label} is invalid: {why}")
         what = describe_failed_call(e, r.build.__code__)
         raise RuleError(f"rule {r.name} failed at {root.label}: {what}", r.name, place) from e
-    finally:
-        BUILDER.reset(builder)
     if context.mutation_count - mutations != len(g.added_ops) + len(g.constants):
         what = f"rule {r.name} changed the graph at {root.label}; it may only add ops with its builder"
         raise RuleError(what, r.name, place)

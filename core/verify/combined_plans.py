@@ -18,14 +18,7 @@ from .input_specs import InputSpec
 from .model_changes import InputHints
 from .model_constants import MAX_SIZE, ModelConstants
 from .number_generation import MIXED
-from .size_assignments import (
-    CHEAP_ELEMENTS,
-    MANY_ROWS,
-    combined_sizes,
-    element_count,
-    ladder_of_sizes,
-    sizes_near,
-)
+from .size_assignments import CHEAP_ELEMENTS, MANY_ROWS, combined_sizes, element_count, ladder_of_sizes, sizes_near
 
 # Plans of each kind at the default effort; kinds that no input of the model has are left out.
 COUNTS = {

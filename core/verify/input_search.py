@@ -17,13 +17,7 @@ from .combined_plans import InputPlan, KindRecord, combined_plans, plans_near
 from .comparison_crossings import ComparisonProbe, ListProbe, crossing_sets
 from .dim_expressions import Sizes
 from .effort import Effort
-from .input_generation import (
-    KINDS,
-    distinct_kinds,
-    generate_combined,
-    generate_input_sets,
-    variant_count,
-)
+from .input_generation import KINDS, distinct_kinds, generate_combined, generate_input_sets, variant_count
 from .input_sets import InputSet, ReferenceRun
 from .input_specs import GENERATABLE, InputSpec, free_symbols
 from .model_changes import InputHints

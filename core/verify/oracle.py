@@ -48,14 +48,7 @@ from .regions.region_models import LoadRegion, may_saturate
 from .regions.shared_values import RegionDifference, SharedValues
 from .regions.value_graph import ValueGraph
 from .run_budgets import TimeBudget
-from .seeded_session import (
-    BACKENDS,
-    FIRST_RUN_TIMEOUTS,
-    Backend,
-    SeededSession,
-    open_original_session,
-    open_session,
-)
+from .seeded_session import BACKENDS, FIRST_RUN_TIMEOUTS, Backend, SeededSession, open_original_session, open_session
 from .segmented_runtime import SegmentedRuntime, SegmentLimits, load_by_size, segment_memory, takes_quadratic_time
 from .sensitivity import Outputs, Sensitivity, outputs_in_float64, outputs_of_rounded_ops
 from .verdict import HALF_IN_SINGLE, Mismatch, MismatchError, OutputDifference, Verdict

@@ -24,14 +24,7 @@ from ..support.scratch_folder import ScratchFolder
 from .comparison_options import USUAL, ComparisonOptions
 from .input_sets import InputSet, ReferenceRun
 from .kept_values import LazyValues
-from .oracle_protocol import (
-    CHANGED_REGION,
-    REWRITTEN,
-    OracleArguments,
-    OracleExchange,
-    OracleFacts,
-    Packed,
-)
+from .oracle_protocol import CHANGED_REGION, REWRITTEN, OracleArguments, OracleExchange, OracleFacts, Packed
 from .oracle_start import ORACLE_WORKER
 from .verdict import Mismatch, Verdict
 from .verification_spec import VerificationSpec

@@ -387,10 +387,10 @@ def test_input_sets_are_compared_in_batches_that_fit_into_memory(monkeypatch: py
 def test_crash_of_a_region_alone_is_none_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     request = vars(OracleProcess)["_request"]
 
-    def crashing(oracle: OracleProcess, method: Any, arguments: Any) -> Any:
-        if method.name == "compare" and arguments.options.compare_regions:
+    def crashing(oracle: OracleProcess, method: Any, *arguments: Any) -> Any:
+        if method.name == "compare" and arguments[1].compare_regions:
             raise WorkerExit(-6, 1.0, "", {"facts": {"model": CHANGED_REGION}})
-        return request(oracle, method, arguments)
+        return request(oracle, method, *arguments)
 
     monkeypatch.setattr(OracleProcess, "_request", crashing)
     before, after = (

@@ -20,7 +20,7 @@ from ..processes.process_limits import memory_for_model
 from ..processes.watchdog import call_after
 from ..serialization.proto_queries import all_nodes, local_functions
 from .call_monitor import backend_call
-from .engines import EngineSession, ValueFacts, checked_results
+from .engines import ValueFacts, checked_results
 from .sessions import UNOPTIMIZED, SessionConfig, create_session
 
 if TYPE_CHECKING:
@@ -54,8 +54,9 @@ class LoadedModel:
     """A model loaded by the engine of a config; by default, onnxruntime's CPU provider without graph optimizations.
 
     Prepacking is off, so that a weight has the same effect whether it is computed or constant. ml_dtypes are used for
-    element types that NumPy lacks. `folder` has the external weights of a model given as bytes. Raises ModelLoadError
-    for a model without kernels or with inputs that Python cannot provide, and EvaluationError for a failing run.
+    element types that NumPy lacks. `folder` has the external weights of a model given as bytes. `session` is the
+    session of the engine. Raises ModelLoadError for a model without kernels or with inputs that Python cannot provide,
+    and EvaluationError for a failing run.
     """
 
     def __init__(self, model: Loadable, config: SessionConfig = UNOPTIMIZED, *, folder: Path | None = None) -> None:
@@ -64,7 +65,7 @@ class LoadedModel:
         self._failures = (Exception, SystemExit) if config.is_onnxruntime else (BaseException,)
         try:
             with backend_call(LOAD_TIMEOUT):
-                self._session = create_session(model, config, folder)
+                self.session = create_session(model, config, folder)
         except self._failures as e:
             if isinstance(e, PassesError) and (isinstance(e, ModelLoadError) or not isinstance(e, EvaluationError)):
                 raise
@@ -75,10 +76,10 @@ class LoadedModel:
         """Run once, for at most `timeout` seconds."""
         with (
             backend_call(None if timeout is None else timeout + TERMINATION_GRACE),
-            call_after(timeout, self._session.cancel) as late,
+            call_after(timeout, self.session.cancel) as late,
         ):
             try:
-                found = self._session.run(outputs, feeds)
+                found = self.session.run(outputs, feeds)
                 return found if self.config.is_onnxruntime else checked_results(found, outputs)
             except self._failures as e:
                 if late.is_set():
@@ -92,21 +93,16 @@ class LoadedModel:
     @property
     def outputs(self) -> Sequence[ValueFacts]:
         """The outputs, with the `type` and `shape` that the engine infers."""
-        return self._session.outputs
+        return self.session.outputs
 
     @property
     def precision(self) -> str:
         """The precision in which the engine computes."""
-        return self._session.precision
-
-    @property
-    def session(self) -> EngineSession:
-        """The session of the engine."""
-        return self._session
+        return self.session.precision
 
     def end_profile(self) -> Path:
         """End profiling and return the file with the profile of onnxruntime."""
-        return cast("OrtSession | KernelSession", self._session).end_profile()
+        return cast("OrtSession | KernelSession", self.session).end_profile()
 
 
 class OnnxReference:

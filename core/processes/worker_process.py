@@ -118,7 +118,7 @@ class WorkerProcess(Generic[T]):
     memory: int | None = MODEL_MEMORY
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _owner: int = field(default=0, init=False)
-    _is_busy: bool = field(default=False, init=False)
+    is_busy: bool = field(default=False, init=False)  # whether its last request has no reply yet
     _is_unused: bool = field(default=True, init=False)
     _request: Sequence[Buffer] | None = field(default=None, init=False)  # already sent once
     _terminate_process: Callable[[], object] = field(default=lambda: None, init=False)
@@ -157,11 +157,6 @@ class WorkerProcess(Generic[T]):
         return self.reply(timeout)
 
     @property
-    def is_busy(self) -> bool:
-        """Whether its last request has no reply yet."""
-        return self._is_busy
-
-    @property
     def is_unused(self) -> bool:
         """Whether its process is not running, or has had no request yet."""
         return self._running() is None or self._is_unused
@@ -178,11 +173,11 @@ class WorkerProcess(Generic[T]):
         A process that crashed between requests is not replaced: its state is lost, which the next request reports.
         """
         process = self._running()
-        if process is not None and not self._is_busy and process.poll() == 0:
+        if process is not None and not self.is_busy and process.poll() == 0:
             self.terminate()
         if self._running() is None:
             self._process, self._owner = self._start(), os.getpid()
-            self._is_busy, self._is_unused = False, True
+            self.is_busy, self._is_unused = False, True
 
     def begin(self, method: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Start a method of `call()`, for `reply` to wait for its result; an earlier result is discarded."""
@@ -190,7 +185,7 @@ class WorkerProcess(Generic[T]):
         self._begin(method.name, (args, kwargs))
 
     def _begin(self, name: str, arguments: Arguments) -> None:
-        if self._is_busy and self._running() is not None:
+        if self.is_busy and self._running() is not None:
             with suppress(WorkerError, PassesError):
                 self.reply()
         self._request = _packed((name, *arguments, custom_operators()))
@@ -206,7 +201,7 @@ class WorkerProcess(Generic[T]):
         except BaseException:
             self.terminate()  # later messages would be treated as the reply to the next request
             raise
-        self._is_busy = False
+        self.is_busy = False
         again, self._request = self._request, None
         if reply is None:
             self.terminate()
@@ -232,7 +227,7 @@ class WorkerProcess(Generic[T]):
         assert self._process is not None
         assert self._process.stdin is not None
         stdin = self._process.stdin
-        self._is_busy, self._is_unused = True, False
+        self.is_busy, self._is_unused = True, False
 
         def write() -> None:
             with suppress(OSError, ValueError):  # it has ended, which `reply` reports

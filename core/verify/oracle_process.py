@@ -61,7 +61,7 @@ class OracleProcess:
 
     `label` names the original in errors. `report` is called for each run of a model, with a function that describes it.
     Use it as a context manager. The process runs the original while the caller does other things; `wait`, and
-    everything that needs its runs, waits for them.
+    everything that needs its runs, waits for them; `is_open` says whether it has.
     """
 
     def __init__(
@@ -111,11 +111,6 @@ class OracleProcess:
             self.close()
             raise
         return self
-
-    @property
-    def is_open(self) -> bool:
-        """Whether `wait` has returned."""
-        return self._is_open
 
     @property
     def backend(self) -> str:
@@ -239,14 +234,14 @@ class OracleProcess:
 
     def _begin_to_open(self, arguments: OracleArguments) -> None:
         self._arguments = arguments
-        self._is_open = False
+        self.is_open = False
         self._begin(self._remote.open, arguments)
 
     def _wait(self) -> None:
         """Wait until the oracle is open; reopen it without the inputs on which the original crashes."""
         crashed: list[tuple[InputSet, str]] = []
-        while not self._is_open:
-            self._is_open = True
+        while not self.is_open:
+            self.is_open = True
             try:
                 self._facts: OracleFacts = self._end()
             except WorkerExit as e:

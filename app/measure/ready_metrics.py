@@ -123,7 +123,7 @@ def _scores(metric: str, outputs: Outputs, labels: Array) -> tuple[Array, Array]
     """Scores of classes as rows, and the class of each. Raises ModelError."""
     name, output = first_array(outputs)
     labels = _classes(labels, output)
-    if output.dtype.kind not in "fV" or output.ndim < 2:
+    if output.dtype.kind not in "fV" or output.ndim < 2 or not output.shape[-1]:
         raise ModelError(f"--metric {metric}: {name} of shape {output.shape} does not score classes")
     truth = labels.reshape(output.shape[:-1]) if labels.size == output[..., 0].size else labels
     if truth.shape != output.shape[:-1]:
@@ -264,11 +264,11 @@ def word_accuracy(outputs: Outputs, labels: Array, vocabulary: Array | None = No
 
 def _read_rows(name: str, output: Array) -> Iterator[Any]:
     """Yield the string, or the tokens, of each row. Raises ModelError."""
-    if output.dtype.kind in "OU":
+    if output.dtype.kind in "OU" and output.size:
         yield from output.reshape(len(output), -1)[:, 0]
     elif output.dtype.kind in "iu" and output.ndim == 2:
         yield from output
-    elif output.dtype.kind == "f" and output.ndim == 3:
+    elif output.dtype.kind == "f" and output.ndim == 3 and output.shape[-1]:
         for steps in np.where(np.isnan(output).any(-1), BLANK, np.argmax(output, -1)):
             is_new = np.diff(steps, prepend=BLANK) != 0
             yield steps[is_new & (steps != BLANK)]
@@ -345,11 +345,12 @@ def _area(corners: Sequence[float]) -> dict[str, Any]:
 
 def _detections(outputs: Outputs) -> list[Array]:
     """The corners, score and class of each row's boxes. Raises ModelError."""
-    whole = next((v for v in outputs.values() if _row_shape(v)[1:] == (6,)), None)
+    numbers = {n: v for n, v in outputs.items() if not len(v) or np.asarray(v[0]).dtype.kind in "fiu"}
+    whole = next((v for v in numbers.values() if _row_shape(v)[1:] == (6,)), None)
     if whole is not None:
         return [np.asarray(row, np.float64) for row in whole]
-    boxes = next((v for v in outputs.values() if _row_shape(v)[1:] == (4,)), None)
-    others = {n: v for n, v in outputs.items() if v is not boxes and len(_row_shape(v)) == 1}
+    boxes = next((v for v in numbers.values() if _row_shape(v)[1:] == (4,)), None)
+    others = {n: v for n, v in numbers.items() if v is not boxes and len(_row_shape(v)) == 1}
     classes = next((n for n, v in others.items() if np.asarray(v[0]).dtype.kind in "iu"), None)
     scores = next((n for n, v in others.items() if np.asarray(v[0]).dtype.kind == "f"), None)
     if boxes is None or classes is None or scores is None:

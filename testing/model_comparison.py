@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import inf
-from types import TracebackType
 from typing import Any, Self, cast
 from zlib import crc32
 
@@ -393,7 +392,7 @@ class ComparisonProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.terminate()
 
     def measure(self, model: bytes) -> Mapping[str, Range]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
 from itertools import groupby
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Self
 
 import numpy as np
@@ -50,7 +50,7 @@ class EvaluationProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._worker is not None:
             worker_pool().give_back(self._worker)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from ..errors import MORE_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError, UnverifiableError
@@ -97,7 +96,7 @@ class RemoteBackend:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._is_full:
             self._process.terminate()
         worker_pool().give_back(self._process, self._process.call(self.timeout).unload)

@@ -24,7 +24,6 @@ from queue import Empty, SimpleQueue
 from signal import SIG_IGN, SIGINT, Signals, signal
 from threading import Lock, current_thread, main_thread
 from time import monotonic
-from types import TracebackType
 from typing import IO, Any, Generic, ParamSpec, Self, TypeVar, cast
 from weakref import WeakSet, finalize
 
@@ -126,7 +125,7 @@ class WorkerProcess(Generic[T]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.terminate()
 
     @property

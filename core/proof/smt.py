@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from onnx import TensorProto
@@ -47,7 +46,7 @@ class SmtProver:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.terminate()
 
     def prove(self, obligation: Obligation) -> list[ProofVerdict]:

@@ -13,7 +13,6 @@ from random import SystemRandom
 from stat import S_ISDIR
 from string import ascii_lowercase, digits
 from tempfile import gettempdir
-from types import TracebackType
 from weakref import finalize
 
 from ..errors import PassesError
@@ -55,7 +54,7 @@ class ScratchFolder:
     def __enter__(self) -> Path:
         return self.path
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
     def remove(self) -> None:

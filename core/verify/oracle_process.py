@@ -8,7 +8,6 @@ from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from threading import Event
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple
 
 from msgspec import Struct
@@ -91,7 +90,7 @@ class OracleProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

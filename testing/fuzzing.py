@@ -225,7 +225,7 @@ class _Minimization:
 
 
 def _size(choices: Mapping[Key, int]) -> tuple[int, int, int]:
-    """The complexity of a case: the number of choices, of those that are not the simplest, and their sum."""
+    """The complexity of a case: the number of choices, how many are not the simplest, and their sum."""
     return len(choices), sum(map(bool, choices.values())), sum(choices.values())
 
 

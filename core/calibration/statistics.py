@@ -153,8 +153,8 @@ class ValueStatistics:
 
     `low` and `high` are the smallest and largest numbers, or both 0 if there are none. They and the `histogram` exclude
     `infinities`, `nans`, and `masks`: finite numbers so far from all others that they only mark elements to be ignored.
-    `lowest` and `highest` include the masks. `zeros` of the `count` elements are zero, and in no bin. `samples` are
-    those in which the value was computed. `grams` are of rows without infinities.
+    `lowest` and `highest` include the masks. `zeros` of the `count` elements are zero, and in no bin. The value was
+    computed in the `samples`. `grams` are of rows without infinities.
     """
 
     name: str

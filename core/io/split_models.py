@@ -75,7 +75,7 @@ def refer_to_file(proto: onnx.TensorProto, location: str, begin: int | None = No
 
 
 def write_with_data(model: SplitModel, path: Path, *, is_portable: bool) -> None:
-    """Write a message, and elements to `<path>.data`: all of them if it `is_portable`, otherwise only those in memory.
+    """Write a message, and elements to `<path>.data`: all of them if it `is_portable`, otherwise those in memory.
 
     A portable message refers to the file beside it, another one to files by their absolute paths. Raises OSError.
     """

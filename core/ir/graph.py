@@ -84,7 +84,7 @@ class ReplacementLog:
     """Replacements of values and ops during a run. It uses memory, so it is kept only for name maps.
 
     `replaced_values`: the replacement of a value. `derived_ops`: the ops made from an op. `equivalent_ops`: the op
-    whose outputs replace those of another. `original_labels`: the label of an op before its outputs changed.
+    whose outputs replace the outputs of another. `original_labels`: the label of an op before its outputs changed.
     `removed_ops`: in the order of removal. `value_names`, `op_names`: unique names of all values and ops at the
     beginning; `initializers`: the values that then had contents and no producer.
     """

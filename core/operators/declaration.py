@@ -213,7 +213,7 @@ def apply(function: Meaning, call: OperatorCall, *inputs: Any) -> Any:
 def _parameters(function: Meaning) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
     """The names of the parameters for inputs, attributes, and facts of the call; empty for NumPy's functions.
 
-    Those for attributes are None for a function that takes all of them.
+    The names of attributes are None for a function that takes all attributes.
     """
     code = getattr(function, "__code__", None)
     if code is None:

@@ -65,9 +65,9 @@ def saturates_sums_of_bytes() -> bool:
 def runs_on_cpu(op_type: str, domain: str, version: int, dtypes: Sequence[int] = ()) -> bool:
     """Whether the CPU provider runs an operator at opset `version` on inputs with these element types.
 
-    `dtypes` are numbers of TensorProto.DataType, 0 if unknown or omitted. An operator without kernel runs if those of
-    its function do; in half precision, also with a kernel of single precision between casts. Always true if onnxruntime
-    was built without the list of its kernels.
+    `dtypes` are numbers of TensorProto.DataType, 0 if unknown or omitted. An operator without kernel runs if the
+    operators of its function do; in half precision, also with a kernel of single precision between casts. Always true
+    if onnxruntime was built without the list of its kernels.
     """
     return _runs(op_type, op_schemas.canonical_domain(domain), version, tuple(dtypes))
 

@@ -314,7 +314,7 @@ def knows_both(a: FieldArray) -> Ints:
 
 
 def same(a: FieldArray, b: FieldArray) -> tuple[Ints, Ints]:
-    """Masks by sample of elements defined in both arrays, and of those that are equal in a known residue."""
+    """Masks by sample of the elements defined in both arrays, and of the elements equal in a known residue."""
     defined = (a.data[UNDEFINED] == 0) & (b.data[UNDEFINED] == 0)
     equal = np.ones(defined.shape, np.bool_)
     crossed = np.ones(defined.shape, np.bool_)

@@ -231,7 +231,7 @@ def compare_sizes(obligation: Obligation, redraw: Redraw | None, symbolic: Symbo
             if is_hopeless and not obligation.is_thorough:
                 raise
             continue
-        if not coverage.elements:  # the extents are less than that of a window
+        if not coverage.elements:  # the extents are less than the extent of a window
             reasons.append(EMPTY_OUTPUTS)
             continue
         shown.append(sizes)

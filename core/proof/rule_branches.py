@@ -1,4 +1,4 @@
-"""Branches of a rule's code: those that it has, and those that it takes when it returns a replacement.
+"""Branches of a rule's code: all, and the branches that it takes when it returns a replacement.
 
 The code is the function of the rule, and functions in the same folder that it calls. A branch is one side of a
 decision: of an `if`, a conditional expression or a case, of a loop, or of a comparison whose result is a number. A side

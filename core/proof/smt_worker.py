@@ -1,8 +1,8 @@
 """Worker that asks z3 questions.
 
 Two models are evaluated on the same variables. z3 then searches for numbers for which an element of the second is
-undefined although that of the first is defined, or differs from it. Queries that differ only in the names of variables,
-as for elementwise operators, are asked once.
+undefined although the same element of the first is defined, or differs from it. Queries that differ only in the names
+of variables, as for elementwise operators, are asked once.
 """
 
 from __future__ import annotations

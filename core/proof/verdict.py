@@ -26,7 +26,7 @@ class ProofVerdict:
     """The result of one technique on one obligation.
 
     `coverage` are descriptions of the domains covered: "every float16", "every float32", "every int64 with overflow"
-    for EXACT. `sizes` are those of the symbols in shapes that were evaluated, if any. `reason` says why it is unknown,
+    for EXACT. `sizes` are the sizes at which symbols in shapes were evaluated, if any. `reason` says why it is unknown,
     or what differs. `counterexample` has inputs by name for which onnxruntime returns another result; only REFUTED has
     them. `notes` are assumptions of a proof, for example that constants are roots that they round.
     """

@@ -215,7 +215,7 @@ class ChangeLog:
 
     `exact_only`: changes that round are refused. `record`: keep each change in `changes`, not just their `counts` by
     pass and rule, and in `declines`, by pass and place, the reasons of passes without rules for changes not made in
-    their last run, and by rule those of decompositions. `validates_graphs`: graphs are checked after each pass.
+    their last run, and the reasons of decompositions by rule. `validates_graphs`: graphs are checked after each pass.
     `accounting` records sizes of kept changes.
     `missing_operators`: the places at which rules declined for want of an operator, by that and the opset it came with.
     `type_changes`: by ordinal, outputs that changes replace by values of another type or rank, in words.

@@ -292,8 +292,8 @@ class Pipeline:
 class Fixpoint:
     """Passes in order, repeated until none of them changes the graph.
 
-    `fallback` names the pipeline whose result is used if that of this one is slower than the original; without it, the
-    original is used.
+    `fallback` names the pipeline whose result is used if the result of this one is slower than the original; without
+    it, the original is used.
 
     Examples:
         >>> tidy = Fixpoint("tidy", [RulePass("drop-relu", (drop_relu,))], fallback="basic")

@@ -126,7 +126,7 @@ class Oracle:
     """The runs of the original, and comparisons with them.
 
     Given input sets are used unchanged; otherwise they are generated, around `boundaries` too. If there are random
-    outputs, random ops get seeds, and outputs of those that take none are compared by type and rank only. Each run of a
+    outputs, random ops get seeds, and outputs of ops that take none are compared by type and rank only. Each run of a
     stateful model gets a session of its own. Inputs that `crashed` are left out. Outputs beyond the memory of the
     spec are computed again where they are needed. Input sets are left out to end before `deadline`, in seconds of
     `time.monotonic`, and all but the first to end before `wanted_end`. It can be pickled, without its sessions.

@@ -112,7 +112,7 @@ def sum_relations(free: list[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def required_sizes(inputs: list[InputSpec], fixed: Sizes) -> Sizes:
-    """The sizes of symbols that the weights determine, except those that are `fixed`."""
+    """The sizes of symbols that the weights determine, without the `fixed` ones."""
     free = {s for s in free_symbols(inputs) if s not in fixed}
     found: Sizes = {}
     for i in inputs:

@@ -380,7 +380,7 @@ class _Floats(Struct, frozen=True):
     def _measure(self, at: Array) -> Judgement:
         """The judgement of finite elements.
 
-        The rounding of elements that are larger than those that differ does not explain another function, such as the
+        The rounding of elements larger than the differing ones does not explain another function, such as the
         rounding of a row of large numbers next to one whose weights were lost.
         """
         x, y, a, b = (v[at] for v in (self.x, self.y, self.a, self.b))

@@ -1,20 +1,21 @@
-"""Accuracy and latency of trained networks by the share of their multiplications that pruning leaves.
+"""Accuracy and latency of trained networks by the share of their multiplications that pruning or low rank leaves.
 
 `python benchmarks/pruning.py DIR NAME...` takes networks of `golden_models/trained/make.py --out DIR`. Prints a row of
 a table for each share: the figure on all labelled rows, which prune nothing, and the latency on one thread divided by
-that of the network as `passes run --pipeline ort` writes it, all in one race.
+that of the network as `passes run --pipeline ort` writes it, all in one race. With `--low-rank`, the same networks with
+weights of low rank are in the race, too.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from passwright.app.measure.bench import bench
 from passwright.app.quantize.samples import read_calibration_data
-from passwright.app.quantize.schemes import SHARES, Calibration
+from passwright.app.quantize.schemes import LOW_RANK, PRUNED, SHARES, Calibration
 from passwright.core.io.model_source import model_source
 from passwright.core.io.writer import write_model
 from passwright.core.verify.input_specs import input_specs
@@ -25,20 +26,23 @@ CALIBRATING = 128  # samples at most, as `passes quantize` takes
 MIN_TIME = 0.5
 
 
-def measure(path: Path, folder: Path) -> None:
+def measure(path: Path, folder: Path, bases: list[str]) -> None:
     """Print the rows of a network."""
     inputs = input_specs(model_source(path, inline=True).load())
     data = read_calibration_data([str(path.with_name(f"{path.stem}_calibration.npz"))], inputs, limit=CALIBRATING)
     files = [folder / "original.onnx"]
     optimize(path, "ort", inputs=data[0], verify=False).save(files[0])
     calibration = Calibration(model_source(files[0], inline=True), data)
-    shares = [1.0]
-    for share in reversed(SHARES):
-        pruned, plan = calibration.pruned(share)
-        if plan.share < shares[-1]:
-            shares.append(plan.share)
-            files.append(folder / f"{share:g}.onnx")
-            write_model(pruned.source.load(), files[-1], external=False)
+    shares = [("", 1.0)]
+    for base in bases:
+        least = 1.0
+        for share in reversed(SHARES):
+            reduced, plan = calibration.reduced(base, share)
+            if plan.share < least:
+                least = plan.share
+                shares.append((base, plan.share))
+                files.append(folder / f"{base} {share:g}.onnx")
+                write_model(reduced.source.load(), files[-1], external=False)
     metric = json.loads(path.with_suffix(".json").read_text())["metric"]
     report = bench(
         files,
@@ -48,17 +52,23 @@ def measure(path: Path, folder: Path) -> None:
         batch=(1,),
         min_time=MIN_TIME,
     )
-    for share, found in zip(shares, report.models, strict=True):
+    for (base, share), found in zip(shares, report.models, strict=True):
         ratio = found.ratios.get(1)
         time = "" if ratio is None else f"{ratio.ratio:.2f} ({ratio.low:.2f}-{ratio.high:.2f})"
         size = found.bytes / report.models[0].bytes
-        print(f"| {path.stem} | {share:.2f} | {found.accuracy:.3f} | {time} | {size:.2f} |", flush=True)
+        print(f"| {path.stem} | {base} | {share:.2f} | {found.accuracy:.3f} | {time} | {size:.2f} |", flush=True)
 
 
 def main() -> None:
-    for name in sys.argv[2:]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="+")
+    parser.add_argument("--low-rank", action="store_true")
+    given = parser.parse_args()
+    bases = [PRUNED.name, *([LOW_RANK.name] if given.low_rank else [])]
+    for name in given.names:
         with TemporaryDirectory() as folder:
-            measure(Path(sys.argv[1]) / f"{name}.onnx", Path(folder))
+            measure(given.folder / f"{name}.onnx", Path(folder), bases)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.ort_files import different_bits, is_ort_place, write_ort
 from ...passes.cleanup.constants import MergeConstants
 from ...passes.cleanup.merge_duplicates import MergeDuplicates
+from ...passes.quantization.low_rank import LayerRank, LowRankPlan
 from ...passes.quantization.pruning import PruningPlan, RemovedChannels
 from ...passes.quantization.static_groups import added_bias
 from ...passes.support.operand_queries import unless_declined
@@ -43,6 +44,8 @@ SMALL_MODEL = 1 << 20  # bytes of weights
 MUCH = 0.1  # of the bytes of the weights of a small model: its inner names are short if they take more
 COMPARED_SAMPLES = 8  # on which a file of onnxruntime is compared with the session that wrote it
 MERGE_EQUAL = (MergeConstants(), MergeDuplicates())
+Reduction = PruningPlan | LowRankPlan
+"""What a base scheme removes from the float model."""
 
 
 class Scheme(Struct, frozen=True):
@@ -106,15 +109,15 @@ def _sources(passes: Sequence[Pass]) -> frozenset[str]:
 class Candidate:
     """A compressed model, the lossy changes that made it, and the reasons why passes did not change other places.
 
-    `removed`: the channels that its float model lacks. `shortened`: the names of the float model in place of which its
-    values have short ones.
+    `removed`: what its float model lacks. `shortened`: the names of the float model in place of which its values have
+    short ones.
     """
 
     model: Model = field(repr=False)
     changes: tuple[Change, ...]
     is_external: bool
     declines: Mapping[str, str] = field(default_factory=dict[str, str])
-    removed: Sequence[RemovedChannels] = ()
+    removed: Sequence[RemovedChannels | LayerRank] = ()
     shortened: set[str] = field(default_factory=set[str], repr=False)
 
     @property
@@ -197,20 +200,25 @@ class Candidate:
 class CandidateBuilder(Struct, frozen=True):
     """Makes candidates from a float model with one scheme, optionally without some of its changes.
 
-    `method` is the calibration method of the ranges in the spec. `pruned` describes the channels that the `source`
-    lacks; None if it has all.
+    `method` is the calibration method of the ranges in the spec. `reduction` describes what the `source` lacks; None if
+    it has all.
     """
 
     source: ModelSource
     scheme: Scheme
     spec: QuantizationSpec
     method: Method = "minmax"
-    pruned: PruningPlan | None = None
+    reduction: Reduction | None = None
 
     @property
     def removed(self) -> Sequence[RemovedChannels]:
         """The removed channels."""
-        return () if self.pruned is None else self.pruned.removed
+        return self.reduction.removed if isinstance(self.reduction, PruningPlan) else ()
+
+    @property
+    def ranks(self) -> Sequence[LayerRank]:
+        """The layers of low rank."""
+        return self.reduction.ranks if isinstance(self.reduction, LowRankPlan) else ()
 
     def build(self, left: Collection[ChangeKey] = ()) -> Candidate:
         """Build the candidate without the changes at the places in `left`, whose weights may still be stored.
@@ -231,7 +239,7 @@ class CandidateBuilder(Struct, frozen=True):
         made = tuple(c for c in result.change_log.changes if c.by in self.scheme.sources)
         declined = (result.change_log.declines.get(p.name, {}) for p in (*self.scheme.lossy, *self.scheme.stores))
         reasons = {place: reason for found in declined for place, reason in found.items()}
-        return Candidate(result.model, made, self.source.is_external, reasons, self.removed)
+        return Candidate(result.model, made, self.source.is_external, reasons, (*self.removed, *self.ranks))
 
 
 def replaced_operators(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, str]:

@@ -86,6 +86,7 @@ def describe(
             ),
             Section("quantized", "Quantized ops", [errors, quantized_table(report)], "Quantized"),
             Section("removed", "Channels that were removed", [removed_table(report)], "Removed"),
+            Section("ranks", "Layers of low rank", [rank_table(report)], "Low rank"),
             Section("in-float", "Ops that compute in float", [float_table(report)], "In float"),
             Section("kept-high-precision", "Weights of more than 8 bits", [wide_table(report)], "Wide weights"),
         ],
@@ -110,8 +111,8 @@ def quantization_tiles(report: QuantizationReport) -> Iterator[Tile]:
     yield Tile(
         report.figure, figure_text(report, after.score) or "exact", was, "on samples that the search did not see"
     )
-    if report.removed:
-        yield Tile("multiplications left", f"{report.multiplications:.2f}", note=removed_text(report))
+    if reduced := reduction_text(report):
+        yield Tile("multiplications left", f"{report.multiplications:.2f}", note=reduced)
     if report.quantized:
         yield Tile("ops changed", str(len(report.quantized)), note=f"{len(report.float_ops)} compute in float")
 
@@ -217,7 +218,7 @@ def comparison_rows(report: QuantizationReport) -> Iterator[tuple[str, str, str,
         ("memory, peak", a.metrics.peak_bytes, b.metrics.peak_bytes),
     ):
         yield label, decimal(x), decimal(y), change(x, y)
-    if report.removed:
+    if reduction_text(report):
         yield "multiplications", "1.00", f"{report.multiplications:.2f}", change(1.0, report.multiplications)
     lost = b.score.loss_text(report.budget) if b.score is not None and not report.is_original else ""
     yield report.figure, figure_text(report, a.score), figure_text(report, b.score), f"loss {lost}" if lost else ""
@@ -258,9 +259,17 @@ def removed_table(report: QuantizationReport) -> Table:
     return table("Removed", ("channels that begin at", "removed", "of"), rows, folded=folded, on=PAGE)
 
 
-def removed_text(report: QuantizationReport) -> str:
-    """The number of removed channels in words."""
-    return f"{plural(sum(r.removed for r in report.removed), 'channel')} removed"
+def rank_table(report: QuantizationReport) -> Table:
+    """The layers whose weights have a low rank, in model order."""
+    rows = [(r.value, f"{r.rank:,}", f"{r.full:,}") for r in report.ranks]
+    return table("Low rank", ("result of the layer", "rank", "of"), rows, folded=len(rows) > MAX_OPEN_ROWS, on=PAGE)
+
+
+def reduction_text(report: QuantizationReport) -> str:
+    """The number of removed channels, or of layers of low rank, in words; "" if there are none."""
+    if report.ranks:
+        return f"{plural(len(report.ranks), 'layer')} of low rank"
+    return f"{plural(sum(r.removed for r in report.removed), 'channel')} removed" if report.removed else ""
 
 
 def float_table(report: QuantizationReport) -> Table:
@@ -289,9 +298,10 @@ def summary_line(report: QuantizationReport) -> str:
     size = f"{decimal(report.result.bytes)} instead of {decimal(report.original.bytes)}"
     found = figure_text(report, report.result.score) or "exact"
     figure = f"{report.figure} {found} on inputs that the search did not see"
-    changes = [f"{plural(len(report.quantized), 'op')} changed"] if report.quantized or not report.removed else []
-    if report.removed:
-        changes.append(f"{removed_text(report)}, {report.multiplications:.2f} of the multiplications left")
+    reduced = reduction_text(report)
+    changes = [f"{plural(len(report.quantized), 'op')} changed"] if report.quantized or not reduced else []
+    if reduced:
+        changes.append(f"{reduced}, {report.multiplications:.2f} of the multiplications left")
     changed = f"{scheme_text(report)}: {', '.join(changes)}"
     return f"{changed}, {size}{time_text(ratio, report)}; {figure} (samples: {samples})"
 

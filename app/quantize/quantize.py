@@ -70,7 +70,7 @@ from .schemes import (
     chosen_schemes,
     combined_schemes,
     lossy_passes,
-    pruned_schemes,
+    reduced_schemes,
     requested_schemes,
     spec_of_caches,
     weight_settings,
@@ -198,7 +198,7 @@ def quantize_prepared(
     schemes = setup.schemes(options)
     search = setup.search(options, folder, timer, journal=journal, stores=combined_schemes(schemes))
     with timer.phase(SEARCHING):
-        finalists = search.run(schemes, partial(pruned_schemes, setup.calibration))
+        finalists = search.run(schemes, partial(reduced_schemes, setup.calibration))
     with timer.phase(MEASURING):
         taken, before, after = measured_result(finalists, setup, search)
     with timer.phase(DESCRIBING):
@@ -243,8 +243,9 @@ def quantize_prepared(
         session.precision if taken is None else taken.session(session).precision,
         options.goal,
         search.ended_by,
-        1.0 if taken is None or taken.builder.pruned is None else taken.builder.pruned.share,
+        1.0 if taken is None or taken.builder.reduction is None else taken.builder.reduction.share,
         () if taken is None else tuple(taken.builder.removed),
+        () if taken is None else tuple(taken.builder.ranks),
         options=options.chosen,
     )
     if taken is not None and taken.trial.changed:
@@ -347,7 +348,7 @@ def fastest_quantized(model: Path, options: QuantizationOptions, path: Path) -> 
             schemes = {name: variants for name, variants in schemes.items() if name not in STORE_WEIGHTS}
         with timer.phase(SEARCHING):
             finalists = setup.search(options, folder, timer, is_raced_after=True).run(
-                schemes, partial(pruned_schemes, setup.calibration)
+                schemes, partial(reduced_schemes, setup.calibration)
             )
         for built in sorted(finalists, key=candidate_time):
             score, excess = setup.criteria.excess(built.path, built.session(setup.racing.scoring))
@@ -477,7 +478,7 @@ def page_text(report: QuantizationReport, taken: BuiltCandidate | None, calibrat
     if taken is None or calibration is None or not taken.builder.spec.ranges:
         return page_html(describe(report))
     source, found = taken.builder.source, calibration.statistics
-    if source is not calibration.source:  # of a variant with other scales, or of a pruned model
+    if source is not calibration.source:  # of a variant with other scales, or of a reduced model
         known = {v.name for g in source.load().graph.with_subgraphs() for v in defined_values(g)}
         # Others are values that an earlier change made.
         names = [op.value for op in report.quantized if op.value in known]

@@ -63,8 +63,8 @@ class QuantizationOptions(
     )
     scheme: str = option(
         "auto",
-        "Schemes to try: auto for all, or names such as static,dynamic,weights8,weights4,half,pruned, and precisions "
-        "of the engine.",
+        "Schemes to try: auto for all, or names such as static,dynamic,weights8,weights4,half,pruned,low-rank, and "
+        "precisions of the engine.",
         "NAMES",
     )
     engine: str = speed_option(

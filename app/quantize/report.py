@@ -11,6 +11,7 @@ from msgspec import Struct, field, to_builtins
 from ...core.ort.engines import ONNXRUNTIME, SINGLE
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
+from ...passes.quantization.low_rank import LayerRank
 from ...passes.quantization.pruning import RemovedChannels
 from ..measure.agreement import Score
 from ..measure.metrics import ModelMetrics
@@ -76,8 +77,8 @@ class QuantizationReport:
         samples: the numbers of samples for calibration, search and report.
         quantized: the changed ops; `float_ops` are all others that compute in float, with reasons.
         kept_high_precision: the float constants.
-        multiplications: the share of multiplications in convolutions and products with weights that pruning left;
-            `removed` are the pruned channels.
+        multiplications: the share of multiplications in convolutions and products with weights that is left; `removed`
+            are the pruned channels, `ranks` the layers of low rank.
         engine: the engine in which both ran, the original in f32 and the result in `precision`.
 
     Examples:
@@ -110,6 +111,7 @@ class QuantizationReport:
     ended_by: str = ""
     multiplications: float = 1.0
     removed: tuple[RemovedChannels, ...] = ()
+    ranks: tuple[LayerRank, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property

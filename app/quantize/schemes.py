@@ -20,6 +20,7 @@ from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source, transformed_source
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ...core.ir.graph import defined_values
+from ...core.ir.op import Op
 from ...core.ir.quantization_spec import QuantizationSpec, Range
 from ...core.plugins.plugin import PluginLike
 from ...core.rewriting.change_log import ChangeLog
@@ -40,7 +41,8 @@ from ...passes.quantization.channels import ChannelClasses
 from ...passes.quantization.dynamic import QUANTIZE_LSTM
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
 from ...passes.quantization.layer_rounding import RoundLayers, layer_pairs, rounded_layers
-from ...passes.quantization.pruning import PruneChannels, Pruning, PruningPlan, reader_rows
+from ...passes.quantization.low_rank import FactorLayers, LowRank, LowRankPlan, factorable_ops
+from ...passes.quantization.pruning import PruneChannels, Pruning, input_rows
 from ...passes.quantization.recurrent import STATES, ScanRecurrentOps
 from ...passes.quantization.weight_rounding import gram_inputs, joint_grams
 from ...passes.quantization.weights import BLOCKS, CHANNEL_AXES, QUANTIZE_TABLES
@@ -48,7 +50,7 @@ from ...passes.support.operand_queries import Array
 from ..measure.criterion import Feeds
 from ..optimize.match_report import diagnose_match
 from ..registry.pass_sources import plugin_registries
-from .candidates import CandidateBuilder, Scheme
+from .candidates import CandidateBuilder, Reduction, Scheme
 from .quantize_options import QuantizationOptions
 from .search import BuiltCandidate, Deadline, Variant, Variants
 
@@ -69,22 +71,10 @@ JOIN_GROUPS = Fixpoint(
     "join-groups", (rule_pass(no_op_quantization, "simplify-quantization"), MergeDuplicates(), MergeConstants())
 )
 """Adjacent groups of QuantizeLinear, DequantizeLinear and an operator become one chain of integer ops."""
-PRUNED = Scheme(
-    "pruned",
-    "redundant channels, neurons and heads removed, arithmetic in float32",
-    (),
-    is_base=True,
-)
-SHARES = (
-    0.2,
-    0.3,
-    0.4,
-    0.5,
-    0.6,
-    0.7,
-    0.8,
-    0.9,
-)  # of the multiplications that pruning keeps; the smallest share is tried first
+PRUNED = Scheme("pruned", "redundant channels, neurons and heads removed, arithmetic in float32", (), is_base=True)
+LOW_RANK = Scheme("low-rank", "products and convolutions become two narrow ones, in float32", (), is_base=True)
+SHARES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""The shares of the multiplications that base schemes keep; the smallest is tried first."""
 SCHEMES: Mapping[str, Scheme] = {
     scheme.name: scheme
     for scheme in (
@@ -136,6 +126,7 @@ SCHEMES: Mapping[str, Scheme] = {
             takes_extremes=True,
         ),
         PRUNED,
+        LOW_RANK,
         Scheme("half-weights", "weights stored in float16, arithmetic in float32", STORE_WEIGHTS["half-weights"]),
     )
 }
@@ -153,7 +144,7 @@ class Calibration:
     feeds: Sequence[Feeds]
     progress: Callable[[str], None] = field(default=lambda _: None, repr=False)
     deadline: Deadline = field(default_factory=Deadline, repr=False)
-    _pruned: dict[float, tuple[Calibration, PruningPlan]] = field(default_factory=dict[float, Any], init=False)
+    _reduced: dict[tuple[str, float], tuple[Calibration, Reduction]] = field(default_factory=dict[Any, Any], init=False)
     _known: dict[tuple[str, Rows], Gram] = field(default_factory=dict[Any, Gram], init=False, repr=False)
 
     @cached_property
@@ -191,24 +182,36 @@ class Calibration:
     def pruning(self) -> Pruning:
         """The channels that can be removed; empty if the Gram matrices of their layers are too large."""
         graph = self.source.load().graph
-        readers = ChannelClasses(graph).readers
-        kept = {
-            name: found
-            for name, found in reader_rows(readers).items()
-            if len(readers) * sum(rows.gram_bytes for rows in found) <= MAX_GRAM_BYTES
-        }
-        grams = self._grams(kept, self.source)
-        counted = self.statistics.items()
-        statistics = {n: dataclasses.replace(s, grams=grams[n].grams if n in grams else {}) for n, s in counted}
+        statistics = self._layer_statistics([r.op for r in ChannelClasses(graph).readers])
         self.progress("ranking the channels")
         return Pruning(graph, statistics, until=self.deadline.midway)
 
-    def pruned(self, share: float) -> tuple[Calibration, PruningPlan]:
-        """The calibration of the model pruned to a share of its multiplications, and what was removed."""
-        if share not in self._pruned:
-            plan = self.pruning.plan(share)
-            self._pruned[share] = self.after(PruneChannels(plan)) or self, plan
-        return self._pruned[share]
+    @cached_property
+    def low_rank(self) -> LowRank:
+        """The layers whose weights can be of low rank; without those whose Gram matrices are too large."""
+        graph = self.source.load().graph
+        statistics = self._layer_statistics([*factorable_ops(graph)])
+        self.progress("decomposing the weights")
+        return LowRank(graph, statistics, until=self.deadline.midway)
+
+    def _layer_statistics(self, layers: Collection[Op]) -> dict[str, ValueStatistics]:
+        """The statistics with the Gram matrices of the inputs of layers, without the largest ones."""
+        kept = {
+            name: found
+            for name, found in input_rows(layers).items()
+            if len(layers) * sum(rows.gram_bytes for rows in found) <= MAX_GRAM_BYTES
+        }
+        grams = self._grams(kept, self.source)
+        counted = self.statistics.items()
+        return {n: dataclasses.replace(s, grams=grams[n].grams if n in grams else {}) for n, s in counted}
+
+    def reduced(self, base: str, share: float) -> tuple[Calibration, Reduction]:
+        """The calibration of the model with a share of its multiplications by a base scheme, and what was removed."""
+        if (base, share) not in self._reduced:
+            plan = self.pruning.plan(share) if base == PRUNED.name else self.low_rank.plan(share)
+            change = FactorLayers(plan) if isinstance(plan, LowRankPlan) else PruneChannels(plan)
+            self._reduced[base, share] = self.after(change) or self, plan
+        return self._reduced[base, share]
 
     def rounded(self, best: BuiltCandidate) -> CandidateBuilder | None:
         """The builder of a candidate whose integer weights are rounded for the inputs in its float model."""
@@ -353,9 +356,9 @@ def chosen_schemes(
         settings = {**s.settings, **(weights or {})} if QUANTIZE_WEIGHTS in s.lossy else s.settings
         is_original = bool(s.precision) and not s.lossy
         scheme = s if is_original else replace(s, lossy=(*plugins, *s.lossy), settings=settings)
-        if s is PRUNED and calibration is not None:
-            chosen[s.name] = [*_pruned_variants(scheme, calibration, spec)]
-        elif s is PRUNED:
+        if s.is_base and calibration is not None:
+            chosen[s.name] = [*_reduced_variants(scheme, calibration, spec, is_automatic=text == AUTO)]
+        elif s.is_base:
             _require_no_request(s, text)
         elif is_original:
             chosen[scheme.name] = list(_variants(scheme, original or source, None, spec))
@@ -378,16 +381,16 @@ def _require_no_request(scheme: Scheme, text: str) -> None:
         raise UsageError(f"--scheme {scheme.name} needs calibration data: give --data")
 
 
-def pruned_schemes(calibration: Calibration | None, finalists: Sequence[BuiltCandidate]) -> dict[str, Variants]:
-    """The best finalists with fewer bits, made from the pruned model within the budget, and from larger ones."""
-    pruned = [b.builder.pruned for b in finalists if b.builder.scheme.is_base]
+def reduced_schemes(calibration: Calibration | None, finalists: Sequence[BuiltCandidate]) -> dict[str, Variants]:
+    """The best finalists with fewer bits, made from the best reduced model within the budget, and from larger ones."""
+    bases = [b.builder for b in finalists if b.builder.scheme.is_base]
     narrow = [b.builder for b in finalists if b.builder.scheme.lossy and not b.builder.scheme.is_base]
-    if calibration is None or not pruned or not narrow or pruned[0] is None:
+    if calibration is None or not bases or not narrow or bases[0].reduction is None:
         return {}
-    base, least = narrow[0], pruned[0].share
+    base, least, name = narrow[0], bases[0].reduction.share, bases[0].scheme.name
 
     def narrowed(share: float, _: object) -> CandidateBuilder:
-        data, plan = calibration.pruned(share)
+        data, plan = calibration.reduced(name, share)
         ranges = data.ranges(base.method) if base.scheme.needs_ranges else base.spec.ranges
         ranges = data.extremes if base.scheme.takes_extremes else ranges
         grams = data.grams if base.spec.rounding == "gptq" else {}
@@ -396,7 +399,7 @@ def pruned_schemes(calibration: Calibration | None, finalists: Sequence[BuiltCan
         )
 
     def rounded(share: float, best: BuiltCandidate) -> CandidateBuilder | None:
-        is_same = best.builder.pruned is calibration.pruned(share)[1]
+        is_same = best.builder.reduction is calibration.reduced(name, share)[1]
         return calibration.rounded(best) if is_same else None
 
     after = tuple(p for p in base.scheme.after if not isinstance(p, RoundLayers))
@@ -406,22 +409,30 @@ def pruned_schemes(calibration: Calibration | None, finalists: Sequence[BuiltCan
         variants.append((_share_text(share), partial(narrowed, share)))
         if STORE_INT8_WEIGHTS in scheme.lossy:
             variants.append((f"{_share_text(share)}, GPTQ", partial(rounded, share)))
-    return {f"{PRUNED.name} {scheme.name}": variants}
+    return {f"{name} {scheme.name}": variants}
 
 
 def _share_text(share: float) -> str:
     return f"{share:g} of the multiplications"
 
 
-def _pruned_variants(scheme: Scheme, calibration: Calibration, spec: QuantizationSpec) -> Iterator[tuple[str, Variant]]:
-    """Yield the float model with increasing shares of its multiplications."""
+def _reduced_variants(
+    scheme: Scheme, calibration: Calibration, spec: QuantizationSpec, *, is_automatic: bool
+) -> Iterator[tuple[str, Variant]]:
+    """Yield the float model with increasing shares of its multiplications.
 
-    def pruned(share: float, _: object) -> CandidateBuilder:
-        data, plan = calibration.pruned(share)
-        return CandidateBuilder(data.source, scheme, spec, pruned=plan)
+    Low rank takes longer than pruning for as many multiplications: `auto` tries it only if pruning cannot remove any.
+    """
+
+    def reduced(share: float, _: object) -> CandidateBuilder | None:
+        is_prunable = is_automatic and calibration.reduced(PRUNED.name, SHARES[0])[1].share <= SHARES[-1]
+        if is_prunable and scheme.name == LOW_RANK.name:
+            return None
+        data, plan = calibration.reduced(scheme.name, share)
+        return CandidateBuilder(data.source, scheme, spec, reduction=plan)
 
     for share in SHARES:
-        yield _share_text(share), partial(pruned, share)
+        yield _share_text(share), partial(reduced, share)
 
 
 def combined_schemes(chosen: Collection[str]) -> dict[str, Sequence[Pass]]:

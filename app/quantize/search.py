@@ -230,7 +230,7 @@ class Search:
 
         Schemes are tried in rounds, as many in each as can be built in half of the time that is left. Of the first one
         at least a candidate is scored, that which is best for the goal; if there is no time for a second one, that
-        which only stores weights with fewer bits, as most of these are within the budget. Pruned ones are the last, as
+        which only stores weights with fewer bits, as most of these are within the budget. Base schemes are the last, as
         few are at first. Once one is within the budget, better ones that are not are repaired before others are scored.
         """
         over: list[BuiltCandidate] = []
@@ -339,7 +339,7 @@ class Search:
         except PassesError as e:
             trial.outcome = f"invalid: {format_error(e)}"
             return None
-        trial.changed = len(candidate.changes) + len(builder.removed)
+        trial.changed = len(candidate.changes) + len(builder.removed) + len(builder.ranks)
         if not trial.changed and (builder.scheme.lossy or not builder.scheme.precision):
             trial.outcome = "it changes no op"
             return None

@@ -23,7 +23,7 @@ from ...core.calibration.statistics import Gram, Rows, ValueStatistics
 from ...core.ir.graph import invalidate_inference
 from ...core.operators.operands import normalized_axis, slice_bounds
 from ..linear.convolution import CONVOLUTIONS
-from ..support.operand_queries import Array, known_extent, operand, unless_declined
+from ..support.operand_queries import Array, has_n_consumers, known_extent, operand, unless_declined
 from .channel_scales import replace_input
 from .channels import FIXED, ChannelClasses, Reader
 from .layer_rounding import MAX_COLUMNS, in_matrices, is_bias, rows_of
@@ -78,7 +78,7 @@ class ChannelGroup:
     @property
     def step(self) -> int:
         """The number of classes that are removed at a time."""
-        return next((step for count, step in STEPS.items() if len(self.classes) >= count), 1)
+        return kernel_step(len(self.classes))
 
     @property
     def sizes(self) -> list[int]:
@@ -100,10 +100,7 @@ class LayerFit:
         self.weights = in_matrices(op, w.const.astype(np.float64))
         self.means = gram.totals / max(gram.rows, 1)
         self.is_centred = bias_place(op) is not None
-        products = gram.rows * self.means[:, :, None] * self.means[:, None] if self.is_centred else 0.0
-        self.grams = np.stack([shrunk_gram(g, gram.rows) for g in gram.sums - products])
-        for g in self.grams:
-            np.einsum("ii->i", g)[:] += DAMPING * np.trace(g) / len(g) or 1.0
+        self.grams = damped_grams(op, gram)
         self.power = float((self.weights * (self.grams @ self.weights)).sum()) or 1.0
 
     def fitted(self, removed: Collection[int]) -> FittedWeights:
@@ -117,6 +114,16 @@ class LayerFit:
         shape = [*w.static_shape]
         shape[self.reader.axis] = -1
         return FittedWeights(turned.reshape(shape), shift if self.is_centred else None)
+
+
+def damped_grams(op: Op, gram: Gram) -> Array:
+    """The Gram matrices of the inputs of a layer, shrunk so that they can be inverted; centred if it has a bias."""
+    means = gram.totals / max(gram.rows, 1)
+    products = gram.rows * means[:, :, None] * means[:, None] if bias_place(op) is not None else 0.0
+    grams = np.stack([shrunk_gram(g, gram.rows) for g in gram.sums - products])
+    for g in grams:
+        np.einsum("ii->i", g)[:] += DAMPING * np.trace(g) / len(g) or 1.0
+    return grams
 
 
 def inverse(gram: Array) -> Array:
@@ -133,7 +140,7 @@ def bias_place(op: Op) -> tuple[Op, int] | None:
         return (op, 2) if is_plain and is_alone else None
     y = op.outputs[0]
     add = next(iter(y.consumers), None)
-    if add is None or len(y.consumers) != 1 or not is_bias(add, y):
+    if add is None or not has_n_consumers(y) or not is_bias(add, y):
         return None
     index = int(add.inputs[0] is y)
     bias = operand(add, index)
@@ -141,14 +148,21 @@ def bias_place(op: Op) -> tuple[Op, int] | None:
     return (add, index) if is_alone else None
 
 
-def reader_rows(readers: Iterable[Reader]) -> dict[str, set[Rows]]:
-    """The rows of the inputs of readers, by name, of which `Pruning` needs the Gram matrices."""
+def input_rows(layers: Iterable[Op]) -> dict[str, set[Rows]]:
+    """The rows of the inputs of layers, by name, of which `Pruning` and `LowRank` need the Gram matrices."""
     found: dict[str, set[Rows]] = {}
-    for r in readers:
-        rows = unless_declined(rows_of, r.op)
+    for op in layers:
+        rows = unless_declined(rows_of, op)
         if rows is not None and rows.columns <= MAX_COLUMNS:
-            found.setdefault(operand(r.op).name, set()).add(rows)
+            found.setdefault(operand(op).name, set()).add(rows)
     return found
+
+
+def row_gram(op: Op, statistics: Mapping[str, ValueStatistics]) -> Gram | None:
+    """The Gram matrices of the inputs of a layer; None if there are none, or the weights are not finite."""
+    rows, found = unless_declined(rows_of, op), statistics.get(operand(op).name)
+    is_finite = np.isfinite(operand(op, 1).const).all()
+    return found.grams.get(rows) if rows is not None and found is not None and is_finite else None
 
 
 def linear_ops(graph: Graph) -> list[Op]:
@@ -157,11 +171,25 @@ def linear_ops(graph: Graph) -> list[Op]:
     return [op for op in ops if operand(op, 1).is_const and operand(op, 1).rank >= 2]
 
 
+def multiplications_of(op: Op, statistics: Mapping[str, ValueStatistics]) -> float:
+    """The multiplications of a convolution or a product in a sample, by the number of elements of its results."""
+    w, found = operand(op, 1), statistics.get(op.outputs[0].name)
+    elements = 0.0 if found is None else found.count / max(found.samples, 1)
+    outputs = {"Conv": 0, "ConvTranspose": 1}.get(op.type, 0 if op.attr("transB", 0) else w.rank - 1)
+    return elements * prod(w.static_shape) / w.static_shape[outputs]
+
+
+def kernel_step(channels: int) -> int:
+    """The number of channels of which a multiple is left of so many."""
+    return next((step for count, step in STEPS.items() if channels >= count), 1)
+
+
 class Pruning:
     """The channels of a graph that can be removed, with what their removal costs and saves.
 
-    `statistics` have the Gram matrices of `reader_rows`, and the numbers of elements of the results of `linear_ops`.
-    After `until`, a time of `monotonic`, no further channels are ranked, and those without a rank stay.
+    `statistics` have the Gram matrices of `input_rows` of the ops that read them, and the numbers of elements of the
+    results of `linear_ops`. After `until`, a time of `monotonic`, no further channels are ranked, and those without a
+    rank stay.
     """
 
     def __init__(self, graph: Graph, statistics: Mapping[str, ValueStatistics], until: float = inf) -> None:
@@ -169,19 +197,14 @@ class Pruning:
         self.classes = ChannelClasses(graph)
         self._linear: list[tuple[float, list[Array]]] = []  # multiplications, and the classes along axes of weights
         for op in linear_ops(graph):
-            w, found = operand(op, 1), statistics.get(op.outputs[0].name)
-            elements = 0.0 if found is None else found.count / max(found.samples, 1)
-            outputs = {"Conv": 0, "ConvTranspose": 1}.get(op.type, 0 if op.attr("transB", 0) else w.rank - 1)
-            terms = prod(w.static_shape) / w.static_shape[outputs]
-            axes = [self.classes.roots(labels) for labels in self.classes.of(w) if labels is not None]
-            self._linear.append((elements * terms, axes))
+            axes = [self.classes.roots(labels) for labels in self.classes.of(operand(op, 1)) if labels is not None]
+            self._linear.append((multiplications_of(op, statistics), axes))
         self.total = self.multiplications(())
         self._fits: dict[Op, LayerFit] = {}
         for r in self.classes.readers:
-            rows, found = unless_declined(rows_of, r.op), statistics.get(operand(r.op).name)
-            is_finite = np.isfinite(operand(r.op, 1).const).all()
-            if rows is not None and found is not None and rows in found.grams and is_finite:
-                self._fits[r.op] = LayerFit(self.classes, r, found.grams[rows])
+            gram = row_gram(r.op, statistics)
+            if gram is not None:
+                self._fits[r.op] = LayerFit(self.classes, r, gram)
         self.groups = [g for g in self._groups(graph) if g.sizes]
 
     def multiplications(self, removed: Collection[int]) -> float:

@@ -1,4 +1,4 @@
-"""The scheme `pruned`, alone and below one of fewer bits, in runs whose races go by sizes, and integers are fast."""
+"""The schemes `pruned` and `low-rank`, in runs whose races go by sizes, and integers are fast."""
 
 import json
 from collections.abc import Sequence
@@ -13,10 +13,12 @@ from passwright.app.measure.metrics import ModelMetrics
 from passwright.app.quantize import quantize as quantize_module
 from passwright.app.quantize.document import comparison_rows, describe, summary_line
 from passwright.app.quantize.quantize import OriginalRace, QuantizationResult
-from passwright.app.quantize.schemes import SHARES
+from passwright.app.quantize.schemes import AUTO, SHARES, Calibration, chosen_schemes
 from passwright.app.quantize.search import RaceRatios
 from passwright.app.report.page import page_html
+from passwright.core.io.model_source import model_source
 from passwright.core.support.confidence_intervals import RatioInterval
+from passwright.passes.targets import QUANTIZATION_TARGETS
 from rewriting import load
 
 from passwright import quantize
@@ -94,6 +96,38 @@ def test_the_best_scheme_of_fewer_bits_is_tried_on_the_pruned_model() -> None:
     page, data = page_html(describe(report)), json.loads(report.to_json())
     assert data["removed"] == [{"value": r.value, "removed": r.removed, "channels": r.channels} for r in report.removed]
     assert all(f">{r.value}<" in page for r in report.removed)
+
+
+@pytest.mark.usefixtures("_races_by_size")
+def test_the_best_scheme_of_fewer_bits_is_tried_on_the_model_of_low_rank() -> None:
+    result = quantized("static,low-rank")
+    report, (before, after) = result.report, (weights(m) for m in (onnx.load(DIGITS), result.model))
+    assert report.scheme == "low-rank static"
+    assert report.quantized
+    assert len(after) == len(before) + len(report.ranks)
+    left = sum(a * b for a, b in after) / sum(a * b for a, b in before)
+    assert report.multiplications == pytest.approx(left)
+    assert left < 0.9
+    assert f"{len(report.ranks)} layer" in summary_line(report)
+    page, data = page_html(describe(report)), json.loads(report.to_json())
+    assert data["ranks"] == [{"value": r.value, "rank": r.rank, "full": r.full} for r in report.ranks]
+    assert all(f">{r.value}<" in page for r in report.ranks)
+
+
+def test_auto_tries_low_rank_only_where_pruning_removes_nothing() -> None:
+    """It does where a norm is over the channels, and by name everywhere."""
+    random = np.random.default_rng(0)
+    constants = {
+        name: random.normal(size=dims).astype(np.float32)
+        for name, dims in {"u": (32, 64), "s": 64, "v": (64, 32)}.items()
+    }
+    feeds = [{"x": random.normal(size=(1, 32)).astype(np.float32)} for _ in range(60)]
+    for between, names in {"LayerNormalization(a, s)": (AUTO, "low-rank"), "Add(a, s)": ("low-rank",)}.items():
+        text = f"g (float[N,32] x) => (float[N,32] y) {{ a = MatMul(x, u) r = {between} y = MatMul(r, v) }}"
+        source = model_source(load(text, opset=21, weights=constants), inline=True)
+        spec, calibration = QUANTIZATION_TARGETS["portable"].spec({}), Calibration(source, feeds)
+        tried = {n: chosen_schemes(n, source, calibration, spec)["low-rank"][0][1](None) for n in (AUTO, "low-rank")}
+        assert {n for n, builder in tried.items() if builder is not None} == {*names}
 
 
 @pytest.mark.usefixtures("_races_by_size")

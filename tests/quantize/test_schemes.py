@@ -208,7 +208,7 @@ def test_weights_that_ops_share_are_in_the_file_once(tmp_path: Path) -> None:
     model = shared_weights()
     source = model_source(model, inline=True)
     feeds = [{"x0": RNG.normal(size=(16, 256)).astype(np.float32)} for _ in range(4)]
-    shares = {"half": 0.5, "half-weights": 0.5, "pruned": 1.0}
+    shares = {"half": 0.5, "half-weights": 0.5, "pruned": 1.0, "low-rank": 1.0}
     larger: dict[str, float] = {}
     for scheme, variants in chosen_schemes(AUTO, source, Calibration(source, feeds), SPEC).items():
         first = built_first(dict(variants), scheme, tmp_path / "first.onnx")
@@ -300,6 +300,7 @@ def test_unknown_names_are_refused() -> None:
         (("statik", source, None, SPEC), r"--scheme statik: choose from auto, static.*did you mean static"),
         (("static", source, None, SPEC), r"--scheme static needs calibration data: give --data"),
         (("pruned", source, None, SPEC), r"--scheme pruned needs calibration data: give --data"),
+        (("low-rank", source, None, SPEC), r"--scheme low-rank needs calibration data: give --data"),
         (("static", source, Calibration(source, FEEDS), SPEC, "max"), r"--calibrate max: choose from minmax"),
         ((AUTO, source, None, SPEC, "", "onnx"), r"--format onnx: choose from qdq, qoperator"),
     ):
@@ -309,7 +310,7 @@ def test_unknown_names_are_refused() -> None:
 
 def test_auto_has_no_scheme_that_needs_data_without_them() -> None:
     source = model_source(network(), inline=True)
-    wanted = {s.name for s in SCHEMES.values() if not s.needs_ranges} - {"pruned"}
+    wanted = {s.name for s in SCHEMES.values() if not s.needs_ranges and not s.is_base}
     assert set(chosen_schemes(AUTO, source, None, SPEC)) == wanted
 
 

@@ -10,7 +10,7 @@ from onnx import checker, numpy_helper
 from passwright.core import from_onnx
 from passwright.core.calibration.collection import collect_statistics
 from passwright.passes.quantization.channels import ChannelClasses
-from passwright.passes.quantization.pruning import PruneChannels, Pruning, PruningPlan, linear_ops, reader_rows
+from passwright.passes.quantization.pruning import PruneChannels, Pruning, PruningPlan, input_rows, linear_ops
 from quantized_accuracy import decibels
 from rewriting import apply_passes, cases, load, run, to_onnx
 
@@ -24,7 +24,10 @@ def normal(*dims: int, seed: int = 0) -> Array:
 
 def pruning_of(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> Pruning:
     graph = from_onnx(model).graph
-    names, rows = [op.outputs[0].name for op in linear_ops(graph)], reader_rows(ChannelClasses(graph).readers)
+    names, rows = (
+        [op.outputs[0].name for op in linear_ops(graph)],
+        input_rows(r.op for r in ChannelClasses(graph).readers),
+    )
     return Pruning(graph, collect_statistics(model, names, [feeds], grams=rows, histograms=False))
 
 

@@ -440,6 +440,7 @@ def measured_result(
     """
     reference, waiting = Score(setup.criteria.reported.reference, 0.0), list(finalists)
     measured: dict[Path, tuple[Measured, Measured]] = {}
+    known = {b.key for b in waiting}
     while waiting := waiting or search.outrun():
         built, *waiting = search.ordered(waiting)
         if built.path in measured:
@@ -448,7 +449,9 @@ def measured_result(
         score, excess = setup.criteria.excess(built.path, built.session(setup.racing.scoring))
         if excess:
             built.trial.outcome = f"over the budget {excess}"
-            waiting += search.more_accurate(built)
+            found = [b for b in search.more_accurate(built) if b.key not in known]
+            waiting += found
+            known |= {b.key for b in found}
             continue
         original, made = setup.racing.measure([built.path], [built.precision])
         ratios = latency_ratios(made, original)

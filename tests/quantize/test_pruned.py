@@ -104,6 +104,7 @@ def test_the_best_scheme_of_fewer_bits_is_tried_on_the_model_of_low_rank() -> No
     report, (before, after) = result.report, (weights(m) for m in (onnx.load(DIGITS), result.model))
     assert report.scheme == "low-rank static"
     assert report.quantized
+    assert len(report.trials) < 60  # none is made again and again because it is more accurate than its stored weights
     assert len(after) == len(before) + len(report.ranks)
     left = sum(a * b for a, b in after) / sum(a * b for a, b in before)
     assert report.multiplications == pytest.approx(left)

@@ -140,6 +140,10 @@ REFUSED = table("""
     a body: g (float[1,4] x, bool b) => (float[1,4] z) {
         z = If (b) <then_branch = t () => (float[1,4] u) { u = Neg(x) },
         else_branch = e () => (float[1,4] v) { v = Abs(x) }> } => If z: its body reads rows
+    no rows: g (float[1,3] x) => (float[0,3] z) <int64[1] a = {2}, int64[1] b = {1}, int64[1] c = {0}> {
+        z = Slice(x, a, b, c) } => output z: an extent is 0
+    slopes that add axes: g (float[1] x) => (float[1,1] z) <float[1,1] s = {2}> { p = PRelu(x, s) z = Neg(p) }
+        => PRelu p: its slopes add axes
     an unknown operator: g (float[1,4] x) => (float[1,4] z) { z = com.microsoft.Gelu(x) } => how it treats rows
     a symbol: g (float[N,4] x) => (float[N,4] z) { z = Neg(x) } => it is N, and --dim N=N makes it a number
     no batch: g (float x) => (float z) { z = Neg(x) } => no input has a first axis of a fixed size

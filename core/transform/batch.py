@@ -69,7 +69,10 @@ def change_batch(model: Model, batch: int | str) -> BatchPlan:
     outputs = dict[str, ResultRows]()
     for v in dict.fromkeys(graph.outputs):
         if v in layout.places:
-            outputs[v.name] = _finish_output(graph, layout, v)
+            try:
+                outputs[v.name] = _finish_output(graph, layout, v)
+            except MatchFailure as e:
+                raise ModelError(f"--batch {batch}: output {v.name}: {e}") from e
     _declare(graph, layout, batch)
     return BatchPlan(size, tuple(v.name for v in inputs), outputs)
 

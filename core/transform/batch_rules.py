@@ -284,7 +284,9 @@ class BatchRules:
             self._replace(op, g.Cast(value, to=int(op.operand(1).dtype)), [place])
             return
         require(not op.attr("broadcast", 0), "it broadcasts as before opset 7")
-        require(op.type != "PRelu" or op.operand() in self.places, "its slopes differ between rows")
+        if op.type == "PRelu":
+            require(op.operand() in self.places, "its slopes differ between rows")
+            require(len(self._row(op.operand(1))) <= len(self._row(op.operand())), "its slopes add axes")
         if op.type not in BROADCASTING:
             self._lone(op)
         scales = [self._row(v) for v in op.inputs[1:] if v is not None]

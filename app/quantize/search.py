@@ -199,7 +199,6 @@ class Search:
     _end: float = field(default=inf, init=False)
     _outrun: list[BuiltCandidate] = field(default_factory=list[BuiltCandidate], init=False)
     _sufficient: list[_WithOpsLeft] = field(default_factory=list[_WithOpsLeft], init=False)
-    _scores: dict[str, Score] = field(default_factory=dict[str, Score], init=False)
 
     @property
     def _elapsed(self) -> float:
@@ -589,13 +588,11 @@ class Search:
         return [found]
 
     def _scored(self, built: BuiltCandidate) -> BuiltCandidate:
-        """The candidate with its score and whether it is within the budget; an equal model is scored once."""
-        if (score := self._scores.get(built.key)) is None:
-            self.scored += 1
-            session, began = built.session(self.session), monotonic()
-            score = self.journal.result(f"score {built.key}", Score, lambda: self.criterion.score(built.path, session))
-            self.seconds = monotonic() - began
-            self._scores[built.key] = score
+        """The candidate with its score and whether it is within the budget."""
+        self.scored += 1
+        session, began = built.session(self.session), monotonic()
+        score = self.journal.result(f"score {built.key}", Score, lambda: self.criterion.score(built.path, session))
+        self.seconds = monotonic() - began
         built.trial.score = score
         within = not score.failure and self.criterion.allows(score)
         built.trial.outcome = f"invalid: {score.failure}" if score.failure else WITHIN if within else "over the budget"

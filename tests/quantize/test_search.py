@@ -667,15 +667,6 @@ def test_half_of_the_time_is_left_for_scores(tmp_path: Path, seconds: float, sec
     assert ((LIMITED, 0) in {(t.outcome, t.changed) for t in search.trials}) == (not second)
 
 
-def test_equal_models_are_scored_once(tmp_path: Path) -> None:
-    """Two shares of pruning may remove the same channels."""
-    search, schemes = schemes_of_sizes(tmp_path, race=races(ratios(0.4, 0.01), ratios(0.4, 0.01)))
-    found = search.run({"small": schemes["small"], "again": schemes["small"]})
-    assert {b.trial.scheme for b in found} == {"small", "again"}
-    assert len({b.trial.score for b in found}) == 1
-    assert search.scored == 1
-
-
 @pytest.mark.parametrize(("noise", "scored"), [(0.01, "large"), (0.07, "small")])
 def test_the_smaller_one_of_equal_ones_is_scored_first(noise: float, scored: str, tmp_path: Path) -> None:
     """So that a short search takes it."""

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from math import inf, prod
 from time import monotonic
 from typing import Any
@@ -31,7 +32,7 @@ from .weight_rounding import shrunk_gram
 
 LINEAR = (*CONVOLUTIONS, "Gemm", "MatMul")
 STEPS = {32: 8, 16: 4}  # of what is left of at least so many channels, as kernels compute as many at once
-MAX_WORK = 5e8  # columns squared times channels, above which several channels are ranked at a time
+LEAST_ROUND, ROUNDS = 8, 16  # channels of a round: at least so many, and a sixteenth of a group
 LEAST_PART = 8  # of a group: an eighth stays at least
 DAMPING = 1e-6  # of the mean of the diagonal, so that constant columns can be inverted
 
@@ -246,7 +247,10 @@ class Pruning:
             yield made
 
     def _rank(self, group: ChannelGroup) -> None:
-        """Order the classes of a group by the harm of their removal, if all that reads them has Gram matrices."""
+        """Order the classes of a group by the harm of their removal, if all that reads them has Gram matrices.
+
+        In rounds: of the classes of least harm, half are removed one at a time, before the harms of all others change.
+        """
         reading = [r for r in self.classes.readers if np.isin(self.classes.roots(r.labels), group.classes).any()]
         if not group.value or not reading or monotonic() > self.until or not all(r.op in self._fits for r in reading):
             return
@@ -257,23 +261,30 @@ class Pruning:
             for w, g in zip(fit.weights, fit.grams, strict=True)
         ]
         axes = [axis for axis in self._axes if np.isin(axis, group.classes).all()]
-        width = max(len(fit.columns) for fit in fits)
-        at_once = max(1, int(width**2 * len(group.classes) / MAX_WORK))
-        left, total = np.array(group.classes), 0.0
-        most = len(group.classes) - max(1, len(group.classes) // LEAST_PART)
+        left, most = np.array(group.classes), len(group.classes) - max(1, len(group.classes) // LEAST_PART)
+        count = max(LEAST_ROUND, len(group.classes) // ROUNDS)
+
+        def least(among: Array, states: Iterable[EliminationState], gone: Iterable[int]) -> Iterator[int]:
+            """Those of least harm first, without the last channel of any axis."""
+            harms = np.sum([s.harms(among) for s in states], axis=0)
+            for c in among[np.argsort(harms, kind="stable")].tolist():
+                if not any(np.isin(axis, [*group.order, *gone, c]).all() for axis in axes):
+                    yield c
+
         while len(group.order) < most and monotonic() <= self.until:
-            harms = np.sum([s.harms(left) for s in states], axis=0)
-            gone: list[int] = []
-            for c in left[np.argsort(harms, kind="stable")].tolist() if len(left) else ():
-                taken = [*group.order, *gone, c]  # of each axis, one channel stays
-                gone += [c] if len(gone) < at_once and not any(np.isin(axis, taken).all() for axis in axes) else []
+            near = np.array([*islice(least(left, states, ()), 2 * count)], left.dtype)
+            parts, gone = [s.only(near) for s in states], list[int]()
+            while len(gone) < count and (c := next(least(near, parts, gone), None)) is not None:
+                gone.append(c)
+                near = near[near != c]
+                error = sum(p.remove(np.array([c])) for p in parts)
+                group.errors.append(error + (group.errors[-1] if group.errors else 0.0))
             if not gone:
                 break
-            left = np.setdiff1d(left, gone)
-            error = sum(s.remove(np.array(gone)) for s in states)
-            group.errors += [total + error * (i + 1) / len(gone) for i in range(len(gone))]
             group.order += gone
-            total += error
+            left = np.setdiff1d(left, gone)
+            for s in states:
+                s.remove(np.array(gone))
 
     def plan(self, share: float) -> PruningPlan:
         """The classes to remove so that at most this share of the multiplications is left, or the least possible one.
@@ -319,18 +330,27 @@ class EliminationState:
     def harms(self, classes: Array) -> Array:
         """The error that the removal of each class alone adds."""
         found = np.zeros(len(classes))
-        places = [np.flatnonzero(self.columns == c) for c in classes] if len(self.columns) else []
-        counts = np.array([len(p) for p in places])
+        places = np.argsort(self.columns, kind="stable")
+        columns = self.columns[places]
+        first = np.searchsorted(columns, classes)
+        counts = np.searchsorted(columns, classes, "right") - first
         for count in sorted({*counts.tolist()} - {0}):
             which = np.flatnonzero(counts == count)
-            at = np.stack([places[i] for i in which])
+            at = places[first[which][:, None] + np.arange(count)]
             w, h = self.weights[at], self.inverse[at[:, :, None], at[:, None]]
             found[which] = (w * np.linalg.solve(h, w)).sum(axis=(1, 2)) / self.power
         return found
 
+    def only(self, classes: Array) -> EliminationState:
+        """The state of the columns of some classes, in which these can be removed as well."""
+        at = np.flatnonzero(np.isin(self.columns, classes))
+        return EliminationState(self.weights[at], self.inverse[np.ix_(at, at)], self.columns[at], self.power)
+
     def remove(self, classes: Array) -> float:
         """Remove the columns of classes, and return the error that this adds."""
         gone = np.isin(self.columns, classes)
+        if not gone.any():
+            return 0.0
         w, h = self.weights[gone], self.inverse[gone]
         inner = np.linalg.solve(h[:, gone], np.hstack([w, h[:, ~gone]]))
         error = float((w * inner[:, : w.shape[1]]).sum()) / self.power

@@ -109,8 +109,9 @@ class Trial:
         return (inf, inf) if score is None else (score.loss, inf if score.snr is None else -score.snr)
 
     def is_more_accurate(self, other: Trial) -> bool:
-        """Whether it has less loss than another trial, or as much with less noise, or noise that is CLOSER to none."""
-        return self.inaccuracy < other.inaccuracy or self.inaccuracy[1] < other.inaccuracy[1] - CLOSER
+        """Whether it has less loss than another trial, or noise that is CLOSER to none."""
+        (loss, noise), (more, louder) = self.inaccuracy, other.inaccuracy
+        return loss < more or noise < louder - CLOSER
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ def test_of_equal_losses_less_noise_is_more_accurate(tmp_path: Path) -> None:
     class Noisy(HarmfulPlaces):
         def score(self, model: Path | bytes, _: Any = None) -> Score:
             found = super().score(model)
-            return Score(1.0, 0.0, 20 - 0.5 * found.loss)
+            return Score(1.0, 0.0, 20 - 2 * found.loss)
 
     search, schemes = built_search(tmp_path, Noisy(("m1", "m3")))
     (found,) = search.run(schemes)
@@ -228,7 +228,7 @@ def test_of_equal_losses_less_noise_is_more_accurate(tmp_path: Path) -> None:
     while closer := search.more_accurate(found):
         (found,) = closer
         noises.append(found.trial.score.snr if found.trial.score is not None else None)
-    assert noises == [19.5, 20]
+    assert noises == [18, 20]
 
 
 HARMFUL = [("y0",), ("m5",), ("y0", "m5"), ("m1", "y2", "y7")]

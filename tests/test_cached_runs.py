@@ -87,7 +87,7 @@ def test_a_model_that_forgets_its_past_finds_other_tokens(tmp_path: Path) -> Non
         ({"input_ids": [[], []]}, "text: input_ids has shape [2,0]; it needs rows of one token or more"),
         (
             {"input_ids": [[1, 2], [3, 4]], "attention_mask": [[1], [1]]},
-            "text: attention_mask has shape [2,1]; it needs that of the tokens, [2,2]",
+            "text: attention_mask has shape [2,1]; it needs the shape of the tokens, [2,2]",
         ),
     ],
 )

@@ -295,7 +295,7 @@ def test_optimize(tmp_path: Path) -> None:
     onnx.save(load(RIGHT["a class token"], opset=18), path)
     result = optimize(path, batch="rows")
     assert [d.dim_param for d in result.model.graph.input[0].type.tensor_type.shape.dim][:1] == ["rows"]
-    assert any(note.startswith("batch rows: each row equals that of the original") for note in result.report.notes)
+    assert any(note.startswith("batch rows: each row equals the original's") for note in result.report.notes)
     shared = optimize(load(RIGHT["a value without rows"], opset=18), batch="rows").report.notes
     assert shared[0].endswith("; equal for all rows: w")
     eight = optimize(path, batch=8, verify=False)
@@ -319,7 +319,7 @@ def test_wrong_conversion_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(BatchRules, "_along_axis", keep)
     model = load("g (float[1,4] x) => (float[1,4] z) { z = Softmax<axis = 0>(x) }", opset=18)
-    with pytest.raises(VerificationError, match="batch rows: a row differs from that of the original: "):
+    with pytest.raises(VerificationError, match="batch rows: a row differs from the original's: "):
         optimize(model, batch="rows")
 
 

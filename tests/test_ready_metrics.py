@@ -100,7 +100,7 @@ def test_precision_of_boxes() -> None:
         ("top5", SCORES, [0, 1, -1], "label -1 is not a class"),
         ("top5", SCORES, [0.0, 1, 0.5], "the labels are float64; it needs integers"),
         ("top5", SCORES.argmax(1), [0, 1, 1], "y of shape (3,) does not score classes"),
-        ("r2", SCORES, [0.5, 1, 2], "the labels have shape [3]; it needs that of y, [3, 6]"),
+        ("r2", SCORES, [0.5, 1, 2], "the labels have shape [3]; it needs the shape of y, [3, 6]"),
         ("r2", SCORES[:, 0], [0.5, 0.5, 0.5], "number 0 is the same in all labels: R2 is not defined"),
         ("r2", SCORES[:, 0], ["a", "b", "c"], "y is float32, the labels <U1; it needs numbers"),
         ("snr", SCORES[:, 0], [0.0, 0, 0], "the labels are all 0"),

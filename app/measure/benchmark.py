@@ -219,7 +219,7 @@ def run_benchmark(
     """Measure all targets, interleaved, with the same `feeds` (arrays by name, by batch size).
 
     Each target first runs alone, to measure its memory and providers, and whether it runs; unless it counted providers,
-    its process is that of its first set. Targets that do not fit into memory together run in groups, each with the
+    its process also measures its first set. Targets that do not fit into memory together run in groups, each with the
     `baseline`. Raises UnverifiableError for feeds that cannot be sent to a process.
     """
     with ScratchFolder() as folder, ExitStack() as exits:

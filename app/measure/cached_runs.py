@@ -54,8 +54,9 @@ class TokenCache(Struct, frozen=True):
         for name in (n for n in (self.tokens.name, self.mask, self.positions) if n in arrays):
             shape, tokens = np.shape(arrays[name]), np.shape(arrays[self.tokens.name])
             if len(shape) != 2 or not shape[1] or shape != tokens:
-                wanted = "rows of one token or more" if shape == tokens else f"that of the tokens, {dims_text(tokens)}"
-                raise ModelError(f"{source}: {name} has shape {dims_text(shape)}; it needs {wanted}")
+                needed = f"the shape of the tokens, {dims_text(tokens)}"
+                needed = "rows of one token or more" if shape == tokens else needed
+                raise ModelError(f"{source}: {name} has shape {dims_text(shape)}; it needs {needed}")
         rows, length = np.shape(arrays[self.tokens.name])
         symbol = batch_symbol(inputs)
         for i in inputs:

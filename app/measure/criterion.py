@@ -153,7 +153,7 @@ class MetricCriterion:
             self.notes.append(f"{self.name} of the original is 0, so no loss can be measured: check the labels")
 
     def score(self, model: Loadable, config: SessionConfig = AS_USERS_RUN) -> Score:
-        """The metric of a model, and its loss against that of the original."""
+        """The metric of a model, and its loss compared with the original."""
         labels = self.examples.labels(self.inputs)
         try:
             runs = self.runs(model, config)

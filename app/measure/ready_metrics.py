@@ -207,7 +207,7 @@ def _numbers(metric: str, outputs: Outputs, labels: Array) -> tuple[Array, Array
     shapes = [tuple(n for n in (a.shape[0], *a.shape[1:]) if n != 1) for a in (output, labels)]
     if shapes[0] != shapes[1]:
         raise ModelError(
-            f"--metric {metric}: the labels have shape {list(labels.shape)}; it needs that of {name}, "
+            f"--metric {metric}: the labels have shape {list(labels.shape)}; it needs the shape of {name}, "
             f"{list(output.shape)}"
         )
     rows = len(labels)

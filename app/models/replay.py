@@ -63,7 +63,7 @@ class ReplayReport:
     Examples:
         >>> result = optimize(model, reproducer="run.zip")
         >>> print(*replay("run.zip").lines(), sep="; ")
-        the same as in the recorded run: result ...; all versions are those of the recorded run
+        the same as in the recorded run: result ...; all versions are the same as in the recorded run
     """
 
     source: str
@@ -89,7 +89,7 @@ class ReplayReport:
         for name, (there, here) in self.versions.items():
             yield f"{name}: {there or 'none'} in the recorded run, {here or 'none'} here"
         if not self.versions:
-            yield "all versions are those of the recorded run"
+            yield "all versions are the same as in the recorded run"
 
     __repr__, _repr_html_ = report_line, report_card
 

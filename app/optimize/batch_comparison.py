@@ -40,8 +40,8 @@ def compare_rows(source: ModelSource, options: RunOptions, timer: PhaseTimer) ->
         with timer.phase(COMPARING):
             verdict = oracle.compare(in_memory(converted), OUTPUTS_ALONE)
     if verdict.failure is not None:
-        raise VerificationError(f"--batch {options.batch}: a row differs from that of the original: {verdict.failure}")
+        raise VerificationError(f"--batch {options.batch}: a row differs from the original's: {verdict.failure}")
     sets = len(verdict.input_sets) + len(verdict.nonfinite_input_sets)
     alike = [v.name for v in converted.graph.outputs if v.name not in plan.outputs]
     same = f"; equal for all rows: {', '.join(alike)}" if alike else ""
-    return f"batch {options.batch}: each row equals that of the original on {plural(sets, 'input set')}{same}"
+    return f"batch {options.batch}: each row equals the original's on {plural(sets, 'input set')}{same}"

@@ -57,7 +57,7 @@ class Scheme(Struct, frozen=True):
             are scaled by AWQ.
         needs_ranges: the scheme needs ranges of activations from data; each calibration method is then a variant.
         takes_extremes: the smallest and largest elements of values serve as ranges, if there is data.
-        stores: passes that store weights with fewer bits, including those of ops that the other passes leave in float.
+        stores: passes that store weights with fewer bits, also in ops that the other passes leave in float.
         precision: a precision of the engine, if that is all that changes; there are no lossy passes.
         is_base: the best other scheme is tried on this scheme's models, so this one need not be the best itself.
     """
@@ -92,7 +92,7 @@ class Scheme(Struct, frozen=True):
 
     @property
     def sources(self) -> frozenset[str]:
-        """The names under which lossy changes are recorded: those of rules, or of passes without rules."""
+        """The names under which lossy changes are recorded: the names of rules, or of passes without rules."""
         return _sources(self.lossy) | self.storing_sources
 
 

@@ -469,9 +469,9 @@ def measured_result(
 
 
 def longer_ratio(searched: RatioInterval | None, final: RatioInterval) -> RatioInterval:
-    """The ratio to rank a candidate by: that of the final race if it is surely longer than that of the search.
+    """The ratio to rank a candidate by: the final race's if it is surely longer than the search's.
 
-    In the search, a candidate with more ops in float counts as fast as that of which it was made.
+    In the search, a candidate with more ops in float counts as fast as the candidate from which it was made.
     """
     return final if searched is None or final.low > searched.high else searched
 

@@ -195,9 +195,9 @@ def _main_values(source: ModelSource, names: Sequence[str] | None = None) -> dic
 def _values(
     remote: RemoteBackend, source: ModelSource, names: Sequence[str], *transforms: TransformFunction
 ) -> Callable[[Feeds], list[Any]]:
-    """The values of some names of a model for an input; the model is transformed when they are its outputs.
+    """Return a function from an input to the values with some names in a model.
 
-    Until the backend is asked for those of another model.
+    The model is transformed when they are its outputs. The function serves until the backend gets another model.
     """
     exposed = transformed_source(source, [partial(keep_outputs, names=list(names)), *transforms])
     inputs = {v.name for v in exposed.load().graph.inputs}

@@ -81,7 +81,7 @@ def configured(choices: Iterable[Choice], start: Configuration) -> Configuration
     engine with a pipeline of its own uses that.
     """
     found = start
-    for choice in sorted(choices, key=lambda c: c.decision == ENGINE):  # its options are not those of a provider
+    for choice in sorted(choices, key=lambda c: c.decision == ENGINE):  # its options are no options of a provider
         found = choice.applied(found)
     if found.session.is_onnxruntime:
         found = replace(found, session=replace(found.session, streams=start.session.streams))

@@ -248,7 +248,7 @@ def _require_no_denormals(oracle: OracleProcess, path: Path, session: SessionCon
 class Outcome(Struct, frozen=True):
     """A configuration that was verified and raced against the original.
 
-    `unfinished` says for what the time was too short; then the configuration is that of the original.
+    `unfinished` says for what the time was too short; then the configuration is the original's.
     """
 
     configuration: Configuration

@@ -61,7 +61,7 @@ class RaceOptions(SeedOptions, KernelPluginOptions, MeasuredInputOptions, ShapeO
     engine: Sequence[str] | None = speed_option(
         None,
         "Engine to try in addition to onnxruntime, such as openvino or openvino:bf16; may be repeated. By default, all "
-        "installed engines but those of a browser; those that compute in another precision only with --budget.",
+        "installed engines except those of a browser; engines that compute in another precision only with --budget.",
         "NAME",
         repeated=True,
         completes=(ENGINES,),

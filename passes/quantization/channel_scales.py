@@ -164,7 +164,7 @@ def weights_by_channel(op: Op, *, outputs: bool) -> ChannelOperand:
 def making_constants(v: Value, axis: int) -> tuple[list[ChannelOperand], int]:
     """The constants that scale `v` along `axis`, its source first, and how often each channel is repeated.
 
-    Of a product of two computed values, elementwise, they are those of one factor.
+    For an elementwise product of two computed values, the constants of one factor are returned.
     """
     biases: list[ChannelOperand] = []
     repeats, start = 1, v

@@ -335,7 +335,7 @@ class ChannelClasses:
     _gemm = _matmul
 
     def _attention(self, op: Op) -> list[Axes]:
-        """The heads; those of queries, keys and values are as many."""
+        """The heads, of which queries, keys and values have equally many."""
         require(all(v is None for v in op.inputs[4:]), "it has a cache")
         each = [self.of(operand(op, i)) for i in range(3)]
         if op.input(3) is not None:

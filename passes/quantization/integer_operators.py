@@ -25,7 +25,7 @@ SOFTMAX_OPSET = 13  # since which Softmax normalizes one axis, the last by defau
 def dequantized(v: Value) -> list[Value]:
     """The integers, the scale and the zero point of a dequantized value; declines others, and blocks."""
     maker = required_producer(v, "DequantizeLinear")
-    require(not maker.attr("block_size", 0), "the scales are those of blocks")
+    require(not maker.attr("block_size", 0), "there is a scale for each block")
     return [known(maker.input(i), f"{maker.label} has no zero point") for i in range(3)]
 
 

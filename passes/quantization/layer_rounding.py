@@ -146,7 +146,7 @@ def values_behind(op: Op) -> Iterator[Value]:
 
 
 def names_behind(op: Op) -> Iterator[str]:
-    """The names of these values; last, that of which the name of the result was made."""
+    """The names of these values; the last is the name from which the name of the result was made."""
     yield from (v.name for v in values_behind(op))
     yield stem(op.outputs[0].name)
 

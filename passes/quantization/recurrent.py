@@ -67,7 +67,7 @@ class ScanRecurrentOps(Struct, frozen=True):
 
 
 def require_usual_steps(g: RewriteBuilder, op: Op) -> None:
-    """Decline an op of few weights, of computed ones, and of other equations than those of a Scan here."""
+    """Decline an op whose weights are few or computed, or whose equations no Scan of this module has."""
     w, r, bias = operand(op, 1), operand(op, 2), op.input(3)
     require(w.is_const and r.is_const and (bias is None or bias.is_const), "its weights are computed")
     least = prod(r.static_shape[1:])

@@ -265,7 +265,7 @@ def stored_axis(op: Op) -> int:
 
 
 def stored_places(op: Op) -> Sequence[int]:
-    """The places of the weights that are stored as integers: not of those of few inputs of a recurrent op."""
+    """The places of the weights that are stored as integers, without few input weights of a recurrent op."""
     if op.type not in RECURRENT_OPS:
         return (1,)
     inputs, states = (prod(operand(op, i).static_shape) for i in (1, 2))
@@ -288,7 +288,7 @@ def store_int8_table(g: RewriteBuilder, table: Value, op: Op) -> Any:
 
 
 class StoredForm(NamedTuple):
-    """The dims in which weights are stored, and those of their axes along which there is a scale for each index."""
+    """The dims in which weights are stored, and the axes along which each index has a scale."""
 
     dims: tuple[int, ...]
     kept: tuple[int, ...]

@@ -179,6 +179,16 @@ def test_next_backend_takes_the_process_without_its_model(tmp_path: Path) -> Non
     assert (second, counts, later) == (first, ["1", "0"], ["2", "1"])
 
 
+def test_a_process_that_lacked_memory_is_replaced() -> None:
+    """onnxruntime keeps what a run allocated, which would be missing in the next one."""
+    with RemoteBackend(command=fake("pass", FULL)) as remote:
+        session = remote(b"anything")
+        before = remote._process.pid
+        with pytest.raises(EvaluationError, match="no room"):
+            session.run(["y"], {})
+        assert remote._process.pid != before
+
+
 @pytest.mark.parametrize("fails_again", [True, False])
 @pytest.mark.parametrize("failure", [DIES, FULL])
 def test_failure_counts_only_in_a_process_that_ran_no_other_models(failure: str, *, fails_again: bool) -> None:

@@ -72,9 +72,9 @@ class RemoteBackend:
     """A `Backend`: the engine of a `config`, with one session at a time, in a process that is taken from the pool.
 
     Another session replaces the previous one. The process's memory limit depends on the size of its model. Use as a
-    context manager. `crashes` counts crashed and killed processes. `_is_used`: the process ran models of other
-    backends, which may have damaged it or left less memory; `_is_full`: it lacked memory. `_written` is the last model
-    given, with its file; `_loaded` is the session in the process.
+    context manager. A process that lacks memory is replaced. `crashes` counts crashed and killed processes. `_is_used`:
+    the process ran models of other backends, which may have damaged it or left less memory. `_written` is the last
+    model given, with its file; `_loaded` is the session in the process.
     """
 
     config: SessionConfig = UNOPTIMIZED
@@ -83,7 +83,6 @@ class RemoteBackend:
     crashes: int = field(default=0, init=False)
     _process: WorkerProcess[SessionWorker] = field(init=False)
     _is_used: bool = field(init=False)
-    _is_full: bool = field(default=False, init=False)
     _folder: ScratchFolder = field(default_factory=ScratchFolder, init=False)
     _numbers: count[int] = field(default_factory=count, init=False)
     _written: tuple[Loadable, Path | SplitFile] | None = field(default=None, init=False)
@@ -97,8 +96,6 @@ class RemoteBackend:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._is_full:
-            self._process.terminate()
         worker_pool().give_back(self._process, self._process.call(self.timeout).unload)
         self._folder.remove()
 
@@ -154,11 +151,10 @@ class RemoteBackend:
         except EvaluationError as e:
             if not is_lack_of_memory(e):
                 raise
-            self._is_full = True
+            self._process.terminate()  # what it allocated would be missing in its next run
             if not self._is_used:
                 raise
-            self._process.terminate()
-        self._is_used = self._is_full = False
+        self._is_used = False
         return self._in_process(work)
 
 

@@ -41,6 +41,7 @@ CHOOSING = 0.5  # of the time that is left: after it no further scheme is built 
 OPERATORS = 0.25  # of the time that is left, for races of candidates with an operator in float
 REPAIRING = 0.5  # of the time that is left, for a scheme over the budget, if another one waits
 RESERVE = 1.25  # times the seconds of a search, up to which candidates are scored if none is within the budget
+REPLACING = 1.1  # times these seconds, up to which more accurate candidates are tried if another one was never scored
 CLOSER = 1.0  # dB of signal to noise, by which a candidate is more accurate than one with as much loss
 UNDECIDED = 1.25  # times the least figure, up to which candidates whose intervals overlap are equal
 Goal = Literal["latency", "size", "memory"]
@@ -211,6 +212,11 @@ class Search:
         reached = "trials" if self.scored >= self.limits.trials else "time" if is_late else ""
         self.ended_by = self.ended_by or reached
         return bool(reached)
+
+    @property
+    def _replacing(self) -> float:
+        """Times the seconds of the search, up to which more accurate candidates are tried after it."""
+        return REPLACING if self._outrun else RESERVE
 
     def run(self, schemes: Mapping[str, Variants], combined: Combined = lambda _: {}) -> list[BuiltCandidate]:
         """Find the candidates within the budget that are better than the original, best first.
@@ -517,9 +523,9 @@ class Search:
 
         They are one with more ops in float that was within the budget as well, an untried variant of the scheme, or one
         with few ops in float, and the same with stored weights. With few samples, the loss depends on single ones, and
-        the noise says more about others.
+        the noise says more about others. Time is left to score a candidate that was outrun.
         """
-        self.deadline.at = self._start + RESERVE * self.limits.seconds
+        self.deadline.at = self._start + self._replacing * self.limits.seconds
         for built in chain(self._more_sufficient(failed), self._next_candidates(failed)):
             found = self._scored_like(failed, built)
             if found is not None and found.trial.is_more_accurate(failed.trial):
@@ -541,7 +547,7 @@ class Search:
         """Build the candidates with more ops in float that were within the budget as well, the fewest first."""
         for found in sorted(self._sufficient, key=lambda found: len(found.left)):
             is_alike = found.trial.scheme == failed.trial.scheme and len(found.left) > len(failed.left)
-            if is_alike and found.trial.is_more_accurate(failed.trial) and not self._is_exhausted(RESERVE):
+            if is_alike and found.trial.is_more_accurate(failed.trial) and not self._is_exhausted(self._replacing):
                 self._sufficient = [other for other in self._sufficient if other is not found]
                 self.trials.remove(found.trial)
                 yield self._build(found.trial.scheme, found.trial.variant, found.builder, found.left)
@@ -552,14 +558,14 @@ class Search:
         names = [name for name, _ in self._schemes[trial.scheme]]
         first = names.index(trial.variant) if trial.variant in names else 0  # those before are worse, or were tried
         for name, variant in self._schemes[trial.scheme][first:]:
-            if name not in tried and not self._is_exhausted(RESERVE):
+            if name not in tried and not self._is_exhausted(self._replacing):
                 self.progress(f"quantizing: {trial.scheme}, {name}")
                 builder = variant(failed)
                 yield None if builder is None else self._build(trial.scheme, name, builder, failed.left)
-        is_done = not failed.candidate.changes or self._is_exhausted(RESERVE)
+        is_done = not failed.candidate.changes or self._is_exhausted(self._replacing)
         order = [] if is_done else list(next(iter(self.rankings(failed))))
         count = 1
-        while order and count <= max(len(order) // FEW, 1) and not self._is_exhausted(RESERVE):
+        while order and count <= max(len(order) // FEW, 1) and not self._is_exhausted(self._replacing):
             reasons = dict.fromkeys(order[:count], "the loss is over the budget if it is quantized")
             yield self._build(trial.scheme, trial.variant, failed.builder, {**failed.left, **reasons})
             count *= 2

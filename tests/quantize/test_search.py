@@ -171,6 +171,8 @@ def test_a_candidate_that_another_outran_is_scored_in_the_end(tmp_path: Path) ->
     search.race = race
     (fast,) = search.run({"static": [("", smaller)], "other": [("", variant)]})
     assert (fast.trial.scheme, search.scored) == ("static", 1)
+    search._start = monotonic() - 1.2 * search.limits.seconds
+    assert not search.more_accurate(fast)  # for which there would be time without the other one
     (found,) = search.outrun()
     assert (found.trial.scheme, found.is_within) == ("other", True)
     assert search.outrun() == []

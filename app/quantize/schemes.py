@@ -421,13 +421,15 @@ def _reduced_variants(
 ) -> Iterator[tuple[str, Variant]]:
     """Yield the float model with increasing shares of its multiplications.
 
-    Low rank takes longer than pruning for as many multiplications: `auto` tries it only if pruning cannot remove any.
+    Low rank takes longer than pruning for as many multiplications: `auto` tries it only if pruning cannot leave the
+    largest of SHARES.
     """
 
     def reduced(share: float, _: object) -> CandidateBuilder | None:
-        is_prunable = is_automatic and calibration.reduced(PRUNED.name, SHARES[0])[1].share <= SHARES[-1]
-        if is_prunable and scheme.name == LOW_RANK.name:
-            return None
+        if is_automatic and scheme.name == LOW_RANK.name:
+            _, pruned = calibration.reduced(PRUNED.name, SHARES[0])
+            if pruned.share <= SHARES[-1]:
+                return None
         data, plan = calibration.reduced(scheme.name, share)
         return CandidateBuilder(data.source, scheme, spec, reduction=plan)
 

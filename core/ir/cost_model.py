@@ -95,9 +95,9 @@ class CostModel:
 
     def require_nonempty(self, op_type: str, *inputs: Typed) -> None:
         """Decline an operator that fails on empty inputs if an extent of `inputs` may be 0."""
-        for dim in (d for x in inputs if op_type in self.nonempty for d in x.shape):
-            is_positive = dim is not None and is_known_le(1, dim)
-            require(is_positive, f"{op_type} fails on empty inputs, and an extent may be 0")
+        if op_type in self.nonempty:
+            are_positive = all(dim is not None and is_known_le(1, dim) for x in inputs for dim in x.shape)
+            require(are_positive, f"{op_type} fails on empty inputs, and an extent may be 0")
 
     def _extent(self, dim: Dim) -> int:
         found = None if dim is None else substitute(dim, lambda _: self.nominal_dim)

@@ -57,8 +57,10 @@ class LowRankPlan(Struct, frozen=True):
     @property
     def ranks(self) -> tuple[LayerRank, ...]:
         """The ranks of the layers, in model order."""
-        pairs = ((name, f.first, f.second) for name, f in self.factors.items())
-        return tuple(LayerRank(name, len(v), min(len(u), v.shape[1])) for name, u, v in pairs)
+        return tuple(
+            LayerRank(name, len(found.second), min(len(found.first), found.second.shape[1]))
+            for name, found in self.factors.items()
+        )
 
 
 class LayerSpectrum:

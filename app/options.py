@@ -897,7 +897,7 @@ class EffortOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class QuietOptions:
-    """What is printed by commands that write a model, only for the command line."""
+    """Output of commands that write a model, only for the command line."""
 
     quiet: bool = report_option(False, "Print only warnings and errors.", flags=("-q", "--quiet"))
 

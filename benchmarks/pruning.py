@@ -2,8 +2,8 @@
 
 `python benchmarks/pruning.py DIR NAME...` takes networks of `golden_models/trained/make.py --out DIR`. Prints a row of
 a table for each share: the figure on all labelled rows, which prune nothing, and the latency on one thread divided by
-that of the network as `passes run --pipeline ort` writes it, all in one race. With `--low-rank`, the same networks with
-weights of low rank are in the race, too.
+the latency of the network as `passes run --pipeline ort` writes it, all in one race. With `--low-rank`, the same
+networks with weights of low rank are in the race, too.
 """
 
 from __future__ import annotations

@@ -427,4 +427,4 @@ DECOMPOSITIONS: tuple[Rule, ...] = tuple(
     for r in vars(module).values()
     if isinstance(r, Rule) and r.build.__module__ == module.__name__
 ) + tuple(r for r in list(globals().values()) if isinstance(r, Rule) and r.build.__module__ == __name__)
-"""All decompositions; among those of one operator, the cheapest is chosen by its cost."""
+"""All decompositions; among several of one operator, the cheapest is chosen by its cost."""

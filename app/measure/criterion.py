@@ -102,7 +102,7 @@ def mixes_rows(model: Loadable) -> bool:
 
 
 class _Original(Struct, frozen=True):
-    """The outputs of the original on labelled rows, none if they are large, their figure, and those of its parts."""
+    """The outputs of the original on labelled rows, none if they are large; the figures of all rows and of parts."""
 
     outputs: Mapping[str, Any]
     figure: float
@@ -114,8 +114,8 @@ class MetricCriterion:
     """A metric on labelled rows. `notes` name the outputs without an axis of rows.
 
     With `has_interval`, scores have the interval of the loss, from the figures without each part of the rows. The noise
-    of a score is that of outputs against the original's, if those take no more than KEPT_BYTES. If rows depend on the
-    others of their batch, a score is the worse one of rows in batches and of single rows.
+    of a score is the noise of outputs against the original's, if these take no more than KEPT_BYTES. If rows depend on
+    the others of their batch, a score is the worse one of rows in batches and of single rows.
     """
 
     metric: Metric
@@ -276,7 +276,7 @@ def _joined(first: Array | list[Any], second: Array | list[Any]) -> Array | list
 class AgreementCriterion:
     """Agreement with the outputs of the original on inputs without labels, as measured by `Agreement`.
 
-    KEPT_BYTES of these outputs are in memory, the others in files. `axes` are those of rows, by input, along which
+    KEPT_BYTES of these outputs are in memory, the others in files. `axes` are the axes of rows, by input, along which
     samples can be joined: if a model mixes rows, its score is the worse one of samples alone and in batches.
     """
 

@@ -45,7 +45,7 @@ MUCH = 0.1  # of the bytes of the weights of a small model: its inner names are 
 COMPARED_SAMPLES = 8  # on which a file of onnxruntime is compared with the session that wrote it
 MERGE_EQUAL = (MergeConstants(), MergeDuplicates())
 Reduction = PruningPlan | LowRankPlan
-"""What a base scheme removes from the float model."""
+"""Channels, or ranks of layers, that a base scheme removes from the float model."""
 
 
 class Scheme(Struct, frozen=True):

@@ -320,7 +320,7 @@ class _Instruction(Struct, frozen=True):
         read = (names.get(name) for code in code_objects(self.operands) for name in code.co_names)
         if any(map(_can_be_read_once, read)):
             return UNKNOWN
-        return outcomes_of(self.outcomes, eval(self.operands, names))  # noqa: S307
+        return outcomes_of(self.outcomes, eval(self.operands, names))  # noqa: S307 - code of the rule, which runs anyway
 
 
 def _can_be_read_once(value: Any) -> bool:

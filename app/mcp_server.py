@@ -19,7 +19,6 @@ INSTRUCTIONS = """passwright optimizes ONNX models and verifies each result agai
 Paths are relative to the folder in which the server was started. Every answer ends with the exit code of the command:
 0 done, 1 bad model or input, 2 usage error, 3 wrong result, nothing written, 4 could not be verified."""
 
-
 CODE = "error: {}={} may run code, which no tool does: run `passes {}` in a shell\nexit code 2"
 
 
@@ -117,10 +116,7 @@ async def list_rules(search: str) -> str:
 
 
 async def compare(model: str, tools: str | None = None) -> str:
-    """Compare the results of all installed optimizers for a model: correctness, size, latency; takes minutes.
-
-    `tools`: the names of some of them, such as onnxsim,onnxslim.
-    """
+    """Compare all installed optimizers, or `tools` such as onnxsim,onnxslim, on a model; takes minutes."""
     return await _answer("compare", [model], tools=tools)
 
 

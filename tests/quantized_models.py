@@ -38,7 +38,7 @@ WEIGHTS = {
     "w1": normal(3, 3, 3, 3), "w2": np.roll(normal(3, 3, 3, 3), 1, 1), "b1": normal(3), "m1": normal(16, 12),
     "m2": normal(12, 16), "c1": normal(12), "c2": normal(16), "c_row": normal(1, 12), "m3": normal(2, 16, 12),
     "v1": normal(16), "s1": np.float32(0.5), "eight": np.float32(8), "of_channels": normal(3, 1, 1),
-    "low": np.float32(-0.5),
+    "low": np.float32(-0.5), "tiny": np.float32(1e-12), "m5": np.abs(normal(5, 4)),
     "zero": np.float32(0), "high": np.float32(0.75),
     "w_one": normal(1, 3, 1, 1), "w_back": normal(3, 1, 1, 1, scale=1.0),
     "pads": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "twice": np.array([1, 1, 2, 2], np.float32), "zeroth": np.array([0]),

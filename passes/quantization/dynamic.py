@@ -18,6 +18,7 @@ from onnx import TensorProto, helper
 from ...core import LOSSY, Op, QuantizationSpec, RewriteBuilder, RulePass, Value, require, rule
 from ..linear.products import weighted_product
 from ..support.operand_queries import Array
+from .static_groups import require_no_logarithm
 from .weight_rounding import (
     Grid,
     Rounded,
@@ -55,6 +56,7 @@ def quantize_product_dynamically(g: RewriteBuilder, product: Op) -> Value:
     require_min_weights(spec, p.b)
     float_weights(p.b)
     require_safe_bias(product)
+    require_no_logarithm(g, p.a)
     x = p.left_factor(g)
     integers, scale, zero = g.DynamicQuantizeLinear(as_type(g, x, TensorProto.FLOAT))
     per_channel = spec.per_channel and p.b.rank == 2

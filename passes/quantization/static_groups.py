@@ -68,6 +68,9 @@ CLIP_OPSET = 12  # of Clip of bytes
 GEMM_OPSET = 11  # of Gemm without bias
 MIN_GATE_STEPS = 16  # of the integers between the bounds of a gate; with fewer, it would be coarse
 MIN_STEPS = 16  # of the integers of a sum that an operand spans; with fewer, it would hardly change the sum
+LINEAR_OPS = ("Conv", "Gemm", "MatMul", "Add", "Sub", "Mul", "Div", "Pow", "Abs", "Sqrt", "Concat", *MOVEMENTS,
+              "ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare")  # fmt: skip
+"""Operators, and powers of them, through which a small number stays small beside large ones."""
 BYTE_MOVEMENTS = ("DepthToSpace", "SpaceToDepth", "MaxPool", "Resize", "Pad")
 
 
@@ -132,8 +135,25 @@ def is_quantized(g: RewriteBuilder, op: Op) -> bool:
 def range_of(g: RewriteBuilder, v: Value) -> Range:
     """The calibrated range of a value; declines values without one, and ranges that are not finite."""
     given = known(required_spec(g).ranges.get(v.name), f"{v.name} has no calibrated range")
+    require_no_logarithm(g, v)
     require(-HUGE <= given.low <= given.high <= HUGE, f"the range of {v.name} is not finite: {given.low}, {given.high}")
     return given
+
+
+def require_no_logarithm(g: RewriteBuilder, v: Value) -> None:
+    """Decline a value of which the logarithm is taken, behind linear operators, powers and lower bounds.
+
+    In it, small numbers count as much as large ones, and integers represent them by 0. So are the spectrograms at the
+    beginning of many audio models.
+    """
+    seen, waiting = {v}, [v] if any(g.graph.ops("Log")) else []
+    while waiting:
+        for op in waiting.pop().consumers:
+            require(op.type != "Log", f"integers represent small numbers by 0, and the logarithm of {v.name} is taken")
+            clamp = unless_declined(required_clamp, op) if op.type in CLAMPS else None
+            found = op.outputs if op.type in LINEAR_OPS or (clamp is not None and clamp[1].low > 0) else ()
+            waiting += [out for out in found if out not in seen]
+            seen.update(found)
 
 
 def gate_slope(op: Op) -> float:

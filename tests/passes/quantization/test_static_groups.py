@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from passwright.core import (
@@ -42,6 +42,7 @@ from quantized_models import (
     UNSIGNED,
     WEIGHTS,
     C,
+    D,
     X,
     as_model,
     calibrated,
@@ -133,12 +134,38 @@ STAYS = [
     ("y = Conv(x, nothing)", X, "weights without elements"),
     ("y = Conv(x, infinite)", X, "weights that are not finite"),
     ("y = Conv(x, w1, not_a_number)", X, "a bias that is not finite"),
+    (f"{C} p = Mul(c, c) y = Log(p)", X, "the logarithm of a power"),
+    (f"{C} {D} p = Mul(c, c) q = Mul(d, d) s = Add(p, q) r = Sqrt(s) m = Max(r, tiny) y = Log(m)", X, "of a magnitude"),
+    ("m = MatMul(x, m1) t = Transpose<perm = [0, 2, 1]>(m) k = MatMul(t, m5) y = Log(k)", ROWS, "of a linear map"),
 ]
 
 
 @pytest.mark.parametrize(("body", "x"), [row[:2] for row in STAYS], ids=[row[2] + ": " + row[0] for row in STAYS])
 def test_stays(body: str, x: np.ndarray[Any, Any]) -> None:
     assert "QuantizeLinear" not in op_types(quantized(as_model(body, x, 13), {"x": x}))
+
+
+SPECTROGRAM = "p = Mul(c, c) m = Clip(p, tiny) l = Log(m)"
+
+
+def test_layers_behind_a_logarithm_are_quantized_and_the_spectrogram_is_not() -> None:
+    """The small channels of a spectrogram of 60 dB are as accurate as the large ones."""
+    model = as_model(f"{C} {SPECTROGRAM} d = Conv(l, w2) r = Relu(d) y = Neg(r)", X, 17)
+    for w in model.graph.initializer:  # the first channel is a thousandth of the others
+        if w.name in {"w1", "b1"}:
+            weights = numpy_helper.to_array(w).copy()
+            weights[0] *= 1e-3
+            w.CopyFrom(numpy_helper.from_array(weights, w.name))
+    made = quantized(model, {"x": X})
+    assert next(node.input[0] for node in made.graph.node if node.op_type == "QuantizeLinear") == "l"
+    assert op_types(made).count("QuantizeLinear") == 2
+    assert distance(run(made, {"x": X})[0], run(model, {"x": X})[0]) < 3 * max(scales(made))
+
+
+def test_a_clamp_at_0_ends_the_way_to_a_logarithm() -> None:
+    """Behind a Relu, numbers are those of a layer, of which 0 is one."""
+    model = as_model(f"{C} r = Relu(c) d = Conv(r, w2) e = Relu(d) s = Add(e, s1) y = Log(s)", X, 17)
+    assert op_types(quantized(model, {"x": X})).count("QuantizeLinear") == 2
 
 
 def residual_block() -> onnx.ModelProto:

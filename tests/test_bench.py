@@ -4,6 +4,7 @@ import json
 import platform
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -341,6 +342,25 @@ def test_axes_of_rows_are_those_that_grow(tmp_path: Path) -> None:
     )
     np.testing.assert_array_equal(found["a"], list(ROWS[:3]))
     assert isinstance(found["a"], list)
+
+
+def test_axes_of_rows_are_found_once(tmp_path: Path) -> None:
+    """The first model also runs two small batches; others run all rows alone."""
+    batches: list[int] = []
+
+    class Noted(LoadedModel):
+        def run(self, outputs: Sequence[str], feeds: Mapping[str, Any]) -> list[Any]:
+            batches.append(len(feeds["x"]))
+            return super().run(outputs, feeds)
+
+    path = saved(tmp_path, "g (float[N,3] x) => (float[N,3] y) { y = Neg(x) }")
+    inputs, known = input_specs(model_source(path, inline=False).load()), dict[str, int | None]()
+    for _ in range(2):
+        found = labelled_outputs(
+            Noted(path), inputs, ["y"], LabelledSet("set", {"x": ROWS, "labels": TRUTH}), known=known
+        )
+        np.testing.assert_array_equal(found["y"], -ROWS)
+    assert (batches, known) == ([2, 3, 5, 5], {"y": 0})
 
 
 def test_outputs_without_rows_are_said(tmp_path: Path) -> None:

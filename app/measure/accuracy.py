@@ -27,7 +27,7 @@ from .ready_metrics import METRICS, Metric, ready_metric
 
 Array = np.ndarray[Any, Any]
 LABELS = "labels"
-BATCH_SIZE = 32  # of models without a fixed batch
+BATCH_SIZE = 8  # of models without a fixed batch: the values of more rows leave the caches
 PROBED_SIZES = 2, 3  # of batches, whose outputs show which axes have rows
 PARTS = 20  # of the rows, each left out once
 DEFAULT_FUNCTION = "metric"  # the name of the function in a file
@@ -95,19 +95,20 @@ def run_in_batches(
     feeds: Mapping[str, Any],
     axes: Mapping[str, int],
     most: int = BATCH_SIZE,
+    known: dict[str, int | None] | None = None,
 ) -> dict[str, Any]:
     """Compute the outputs of a model for all rows, which inputs have along `axes`, in batches of `most` rows at most.
 
     Outputs have the rows along their first axis, wherever the model has its batch axis: the axis that grows with the
     batch or, for a fixed batch, the first axis of that size. An output without such an axis, or with other varying
-    extents, is a list of the outputs of each run, with a single row if the model accepts it. Raises EvaluationError if
-    it does not run.
+    extents, is a list of the outputs of each run, with a single row if the model accepts it. The axes of outputs are
+    looked up in `known`, or added to it. Raises EvaluationError if the model does not run.
     """
     if batch_symbol(inputs) is None:
         return _run_in_batches_of(fixed_batch(inputs), model, outputs, feeds, axes)
-    known: dict[str, int | None] = {}
+    known = {} if known is None else known
     with suppress(EvaluationError):  # the batch is symbolic, but only one size works
-        known = _axes_of_rows(model, outputs, feeds, axes)
+        known |= known or _axes_of_rows(model, outputs, feeds, axes)
         if None not in known.values():
             rows = _row_count(feeds, axes)
             size = -(-rows // -(-rows // most))  # few rows are repeated to complete the last batch
@@ -166,7 +167,7 @@ def _joined(values: list[Any], size: int, rows: int, axis: int | None) -> Any:
         return [row for v in values for row in v][:rows] if has_rows else values
     if axis == -1:
         axis = next((i for i, n in enumerate(np.shape(values[0])) if n == size), None)
-    if axis is None or len({np.shape(v) for v in values}) > 1:
+    if axis is None or axis >= np.ndim(values[0]) or len({np.shape(v) for v in values}) > 1:
         return values
     arrays = [np.moveaxis(v, axis, 0) for v in cast("list[Array]", values)]
     each, rest = divmod(len(arrays[0]), size)
@@ -179,17 +180,19 @@ def labelled_outputs(
     outputs: Sequence[str],
     examples: LabelledSet,
     most: int = BATCH_SIZE,
+    known: dict[str, int | None] | None = None,
 ) -> dict[str, Any]:
     """The outputs of a model on a labelled set, in batches of `most` rows at most; tokens in parts, with their cache.
 
-    Raises ModelError for a set that does not fit the model, and EvaluationError if the model does not run.
+    The axes of rows of outputs are looked up in `known`, or added to it. Raises ModelError for a set that does not fit
+    the model, and EvaluationError if the model does not run.
     """
     feeds, axes = examples.feeds(inputs, len(examples.labels(inputs)))
     cache = TokenCache.of(inputs, examples.arrays)
     if cache is not None and {*map(present_name, cache.past)} <= {*outputs}:
         outputs = [name for name in outputs if name not in map(present_name, cache.past)]
         model = CachedSession(model, cache)
-    return run_in_batches(model, inputs, outputs, feeds, axes, most)
+    return run_in_batches(model, inputs, outputs, feeds, axes, most, known)
 
 
 def figures_of_parts(metric: Metric, outputs: Mapping[str, Any], labels: Array) -> list[float]:

@@ -43,7 +43,6 @@ from .ready_metrics import Metric
 Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Any]
 LEAST_SNR = 10.0  # dB, for each output of a classifier; for other models, the budget limits the noise
-ROWS_AT_ONCE = 8  # of labelled inputs, or samples
 BATCHED_SAMPLES = 32  # in batches, if a model mixes rows
 RANGES_OF_RUNS = "DynamicQuantize"  # begins the names of operators that round by the range of all rows of a run
 
@@ -127,6 +126,7 @@ class MetricCriterion:
     reference: float = field(init=False, default=0.0)
     notes: list[str] = field(init=False, default_factory=list[str])
     _originals: list[_Original] = field(init=False, default_factory=list[_Original], repr=False)
+    _axes: dict[str, int | None] = field(init=False, default_factory=dict[str, Any], repr=False)
     _last: tuple[Loadable, SessionConfig, list[dict[str, Any]]] | None = field(init=False, default=None, repr=False)
 
     @property
@@ -208,7 +208,8 @@ class MetricCriterion:
         sizes = [BATCH_SIZE, 1] if batch_symbol(self.inputs) is not None and mixes_rows(model) else [BATCH_SIZE]
         with RemoteBackend(config) as remote:
             session = remote(model)
-            found = [labelled_outputs(session, self.inputs, self.outputs, self.examples, most) for most in sizes]
+            given = session, self.inputs, self.outputs, self.examples
+            found = [labelled_outputs(*given, most, self._axes) for most in sizes]
         self._last = (model, config, found) if sum(map(value_bytes, found)) <= KEPT_BYTES else None
         return found
 
@@ -328,8 +329,8 @@ class AgreementCriterion:
     @cached_property
     def _batches(self) -> AgreementCriterion | None:
         """The criterion on batches of the first samples; None if they cannot be joined, or not for the original."""
-        starts = range(0, min(len(self.feeds), BATCHED_SAMPLES), ROWS_AT_ONCE)
-        parts = (self.feeds[start : start + ROWS_AT_ONCE] for start in starts)
+        starts = range(0, min(len(self.feeds), BATCHED_SAMPLES), BATCH_SIZE)
+        parts = (self.feeds[start : start + BATCH_SIZE] for start in starts)
         joined = [feeds for part in parts if (feeds := joined_samples(part, self.axes))]
         found = AgreementCriterion(joined, self.outputs, self.budget, self.uses) if joined else None
         with suppress(ModelError):
@@ -390,16 +391,14 @@ class LabelledPart(Struct, frozen=True):
     def batch(self) -> int:
         """The number of rows of the first of `feeds`."""
         rows = len(self)
-        return (
-            -(-rows // -(-rows // ROWS_AT_ONCE)) if batch_symbol(self.inputs) is not None else fixed_batch(self.inputs)
-        )
+        return -(-rows // -(-rows // BATCH_SIZE)) if batch_symbol(self.inputs) is not None else fixed_batch(self.inputs)
 
     def feeds(self) -> Iterator[Feeds]:
         """Yield the inputs, some rows at a time."""
         rows = len(self)
         arrays, axes = self.examples.feeds(self.inputs, rows)
         if batch_symbol(self.inputs) is not None:
-            parts = np.array_split(np.arange(rows), -(-rows // ROWS_AT_ONCE))
+            parts = np.array_split(np.arange(rows), -(-rows // BATCH_SIZE))
         else:  # whole batches, of which the only one may repeat the last row
             size = fixed_batch(self.inputs)
             starts = range(0, rows - rows % size or size, size)

@@ -121,6 +121,7 @@ def test_pitches() -> None:
     assert metric("pitches")({"y": np.array([[440.0, 452, 453, 0]])}, np.array([[440.0, 440, 440, 440]])) == 0.5
     scores = one_hot([10, 12, 13], 360)
     assert metric("pitch_bins")({"y": scores}, np.array([10, 10, 10])) == pytest.approx(2 / 3)
+    assert metric("pitch_bins")({"y": scores}, np.array([10, 10, -1])) == 1
 
 
 def test_average_precision_of_other_outputs() -> None:

@@ -16,6 +16,7 @@ from .speech import VOICES, noise, speak
 from .text_lines import words
 
 RATE = 16000
+VOICED = 0.21  # the least score of a pitch: torchcrepe takes frames below it to be unvoiced
 KINDS = ("white", "pink", "brown", "hum", "knocks")
 
 
@@ -148,7 +149,10 @@ def exported(model: nn.Module, weights: dict[str, Tensor], example: Tensor) -> o
 
 
 def make_crepe(size: str, channels: list[int]) -> LabelledModel:
-    """Frames of speech and of tunes at their mean and deviation; the labels are the network's own pitches."""
+    """Frames of speech and of tunes at their mean and deviation; the labels are the network's own pitches.
+
+    Frames are voiced where a pitch has the score from which its package takes them to be.
+    """
     weights = torch.load(unpacked("torchcrepe") / "torchcrepe" / "assets" / f"{size}.pth", weights_only=True)
     model = exported(Crepe(channels), weights, torch.zeros(2, 1024))
 
@@ -159,7 +163,8 @@ def make_crepe(size: str, channels: list[int]) -> LabelledModel:
         return found / np.maximum(found.std(1, keepdims=True), 1e-10)
 
     sets = rows(4, 1), rows(12, 2)
-    labels = np.argmax(first_output(model.SerializeToString(), {"sound": sets[1]}), -1)
+    scores = first_output(model.SerializeToString(), {"sound": sets[1]})
+    labels = np.where(scores.max(-1) >= VOICED, np.argmax(scores, -1), -1)
     return LabelledModel(model, {"sound": sets[0]}, {"sound": sets[1], "labels": labels}, source("torchcrepe"))
 
 

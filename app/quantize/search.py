@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from math import inf
+from math import inf, log
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, NamedTuple, get_args
@@ -35,11 +35,12 @@ LESS = 0.97  # of the bytes of a candidate: its weights are stored with fewer bi
 SMALLER = 0.9  # of the original's bytes: a candidate that is as fast has to be at most as large
 LINEAR = frozenset({"Conv", "Gemm", "MatMul"})  # without which nothing else is quantized
 FASTER_WITHOUT = 0.97  # of the time with an operator quantized, below which it stays in float
+FAST = 0.5  # of the original's time: none of the integer operators of a candidate that takes less is slow
 WIDE = 8  # bits of weights whose rounding to 4 does most harm
 FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of the model after that
 CHOOSING = 0.5  # of the time that is left: after it no further scheme is built before the others are scored
 OPERATORS = 0.25  # of the time that is left, for races of candidates with an operator in float
-REPAIRING = 0.5  # of the time that is left, for a scheme over the budget, if another one waits
+REDUCING = 8  # scores, as long as which it takes at least to find a reduced model, and to compress it
 RESERVE = 1.25  # times the seconds of a search, up to which candidates are scored if none is within the budget
 REPLACING = 1.1  # times these seconds, up to which more accurate candidates are tried if another one was never scored
 CLOSER = 1.0  # dB of signal to noise, by which a candidate is more accurate than one with as much loss
@@ -227,8 +228,7 @@ class Search:
         self._try(schemes, finalists)
         self._try(combined(self.ordered(finalists)), finalists)
         self.progress("racing the candidates within the budget")
-        is_late = self._elapsed > self.limits.seconds and all(b.trial.ratio is not None for b in finalists)
-        self._race([] if self.is_raced_after or is_late else finalists)
+        self._race([] if self.is_raced_after else self._undecided(finalists))
         return self.ordered(list(filter(self._is_gain, finalists)))
 
     def _try(self, schemes: Mapping[str, Variants], finalists: list[BuiltCandidate]) -> None:
@@ -246,7 +246,9 @@ class Search:
             starts = self._starts(pending)
             is_only = not finalists and self._elapsed + 2 * self.seconds > RESERVE * self.limits.seconds
             first = self.stores if is_only else {b.trial.scheme for b in starts if not b.builder.scheme.is_base}
-            for start in sorted(self.ordered(starts), key=lambda b: b.trial.scheme not in first):
+            waiting = sorted(self.ordered(starts), key=lambda b: b.trial.scheme not in first)
+            while waiting:
+                start, *waiting = waiting
                 start.trial.outcome = start.trial.outcome or self._rejection(start, finalists)
                 if start.trial.outcome:
                     self._outrun += [start] if start.trial.outcome.endswith(ANOTHER) else []
@@ -254,7 +256,7 @@ class Search:
                 self.progress(f"quantizing: {start.trial.scheme}")
                 if self._scored(start).is_within:
                     finalists += self._with_stored_weights(start)
-                    finalists += self._repaired(over, finalists, has_more=True)
+                    finalists += self._repaired(over, finalists, waiting, has_more=bool(pending))
                     over = []
                 else:
                     over.append(start)
@@ -262,19 +264,39 @@ class Search:
         finalists += self._repaired(over, finalists)
 
     def _repaired(
-        self, over: Sequence[BuiltCandidate], finalists: Sequence[BuiltCandidate], *, has_more: bool = False
+        self,
+        over: Sequence[BuiltCandidate],
+        finalists: Sequence[BuiltCandidate],
+        waiting: Sequence[BuiltCandidate] = (),
+        *,
+        has_more: bool = False,
     ) -> list[BuiltCandidate]:
         """Repair candidates that are over the budget and may be better than the finalists.
 
-        Each takes REPAIRING of the remaining time; with `has_more` to score afterwards, so does the last one.
+        Each takes as much of the remaining time as it may gain, compared with the best of those behind it, which are
+        then `waiting`. As much is left for schemes that are not built yet, with `has_more`, and for those made from a
+        base and finalists; without time for these, the base is left out.
         """
+        best = min(map(self._figure, finalists), default=1.0)
+        gains = [max(log(best / self._figure(b)), 0.0) if 0 < self._figure(b) < inf else 0.0 for b in [*over, *waiting]]
         found: list[BuiltCandidate] = []
-        for start in over:
-            is_last = start is over[-1] and not has_more
-            self._work_until(inf if is_last else self._elapsed + REPAIRING * (self.limits.seconds - self._elapsed))
+        for i, start in enumerate(over):
+            is_base = start.builder.scheme.is_base
+            is_followed = has_more or (bool(finalists) and is_base)
+            further = max([*gains[i + 1 :], gains[i] if is_followed else 0.0])
+            share = gains[i] / (gains[i] + further) if further else 1.0
+            if is_base and finalists and self._elapsed + REDUCING * self.seconds > self.limits.seconds:
+                self.ended_by, share = self.ended_by or "time", 0.0
+            if not share:
+                continue
+            self._work_until(self._elapsed + share * (self.limits.seconds - self._elapsed) if further else inf)
             repaired = None if self._rejection(start, [*finalists, *found]) else self._within_budget(start)
             self._work_until(inf)
-            found += [] if repaired is None else self._with_stored_weights(repaired)
+            if repaired is not None:
+                has_longer = self.goal != "size" and len(repaired.left) > len(start.left)
+                self._race([repaired] if has_longer and waiting else [])  # so that it may outrun those
+                reserve = 1.0 if self._is_outrun(repaired, [*finalists, *found]) else RESERVE
+                found += self._with_stored_weights(repaired, reserve)
         return found
 
     def _work_until(self, end: float) -> None:
@@ -357,7 +379,7 @@ class Search:
     def _without_slow_operators(self, wholes: Sequence[BuiltCandidate], end: float) -> list[BuiltCandidate]:
         """Race candidates, and revert operators that are faster in float; stop building at `end`.
 
-        As many are built as can be raced in OPERATORS of the remaining time.
+        As many are built as can be raced in OPERATORS of the remaining time, none for a candidate that is FAST.
         """
         start = self._elapsed
         self._race(wholes)
@@ -368,7 +390,8 @@ class Search:
             entries.append([])
             operators = replaced_operators(whole.builder.source.load(), whole.candidate.changes)
             kinds = {kind: keys for kind, keys in by_operator(operators) if kind not in LINEAR}
-            for kind, keys in kinds.items() if whole.builder.scheme.needs_ranges else ():
+            may_gain = whole.builder.scheme.needs_ranges and candidate_time(whole) > FAST
+            for kind, keys in kinds.items() if may_gain else ():
                 room -= duration
                 if self._elapsed > end or room < 0:
                     self.ended_by = self.ended_by or "time"
@@ -398,21 +421,28 @@ class Search:
         return best
 
     def _race(self, entries: Sequence[BuiltCandidate]) -> None:
-        """Measure candidates in one race, replacing earlier results."""
-        if not entries:
+        """Measure candidates in one race, replacing earlier results.
+
+        Of those that only store weights with fewer bits, one stands for all, as they compute the same.
+        """
+        raced = [b for b in entries if b.trial.scheme not in self.stores]
+        storing = [b for b in entries if b.trial.scheme in self.stores]
+        if not (raced := [*raced, *storing[:1]]):
             return
-        key = f"race {' '.join(b.key for b in entries)}"
+        key = f"race {' '.join(b.key for b in raced)}"
         found = self.journal.result(
             key,
             list[RaceRatios | str],
-            lambda: self.race([b.path for b in entries], [b.precision for b in entries]),
-            lambda r: len(r) == len(entries),
+            lambda: self.race([b.path for b in raced], [b.precision for b in raced]),
+            lambda r: len(r) == len(raced),
         )
-        for b, measured in zip(entries, found, strict=True):
+        for b, measured in zip(raced, found, strict=True):
             if isinstance(measured, str):
                 b.trial.ratio, b.trial.memory, b.trial.outcome = None, None, f"invalid: {measured}"
             else:
                 b.trial.ratio, b.trial.memory = measured.time, measured.memory
+        for b in storing[1:]:
+            b.trial.ratio, b.trial.memory = storing[0].trial.ratio, storing[0].trial.memory
 
     def _rejection(self, built: BuiltCandidate, finalists: Sequence[BuiltCandidate]) -> str:
         """Why a candidate can no longer win; "" if it can."""
@@ -423,11 +453,25 @@ class Search:
             word = "slower" if self.goal == "latency" else "larger in memory"
             if ratio.low > 1:
                 return word
-            figures = ((self._interval(f), 0 if self.is_raced_after else f.trial.bytes) for f in finalists)
-            is_base = built.builder.scheme.is_base
-            if not is_base and any(f and ratio.low > f.high and built.trial.bytes > size for f, size in figures):
-                return f"{word} {ANOTHER}" if self.is_raced_after else f"{word} and larger {ANOTHER}"
+            if not built.builder.scheme.is_base and self._is_outrun(built, finalists):
+                return f"{word} {ANOTHER}"
         return LIMITED if self.scored and self._is_exhausted(1.0 if finalists else RESERVE) else ""
+
+    def _is_outrun(self, built: BuiltCandidate, finalists: Sequence[BuiltCandidate]) -> bool:
+        """Whether a finalist is surely better, and by more than as much as size decides."""
+        ratio, others = self._interval(built), [f for b in finalists if (f := self._interval(b)) is not None]
+        return ratio is not None and any(ratio.low > f.high and ratio.ratio > AS_FAST * f.ratio for f in others)
+
+    def _undecided(self, finalists: Sequence[BuiltCandidate]) -> list[BuiltCandidate]:
+        """The finalists that were not measured, and those that may be the best one or no better than the original."""
+        unmeasured = [b for b in finalists if b.trial.ratio is None]
+        measured = [(b, found) for b in finalists if b.trial.ratio and (found := self._interval(b)) is not None]
+        most = AS_FAST * min((found.high for _, found in measured), default=0.0)
+        close = [(b, found) for b, found in measured if found.low <= most]
+        is_decided = self.goal == "size" or len({found for _, found in close}) < 2
+        is_decided &= all(found.high < 1 or b.trial.bytes <= SMALLER * self.size for b, found in close)
+        is_late = self._elapsed > self.limits.seconds
+        return unmeasured if is_decided or is_late else [*unmeasured, *(b for b, _ in close)]
 
     def _is_gain(self, built: BuiltCandidate) -> bool:
         """Whether it is better than the original: faster, or as fast and smaller; or smaller, if that is the goal."""
@@ -522,8 +566,8 @@ class Search:
         """Candidates with less loss or noise on the search samples than one that is over the budget on others.
 
         They are one with more ops in float that was within the budget as well, an untried variant of the scheme, or one
-        with few ops in float, and the same with stored weights. With few samples, the loss depends on single ones, and
-        the noise says more about others. Time is left to score a candidate that was outrun.
+        with up to half of its ops in float, and the same with stored weights. With few samples, the loss depends on
+        single ones, and the noise says more about others. Time is left to score a candidate that was outrun.
         """
         self.deadline.at = self._start + self._replacing * self.limits.seconds
         for built in chain(self._more_sufficient(failed), self._next_candidates(failed)):
@@ -556,8 +600,10 @@ class Search:
         trial = failed.trial
         tried = {t.variant for t in self.trials if t.scheme == trial.scheme and t.outcome != WITHIN}
         names = [name for name, _ in self._schemes[trial.scheme]]
-        first = names.index(trial.variant) if trial.variant in names else 0  # those before are worse, or were tried
-        for name, variant in self._schemes[trial.scheme][first:]:
+        own = [name for name in names if f"{trial.variant}, ".startswith(f"{name}, ")]  # a way to store may follow
+        first = names.index(max(own, key=len)) if own else 0  # those before are worse, or were tried
+        # Other ranges may have more loss or less, GPTQ nearly always has a little less.
+        for name, variant in sorted(self._schemes[trial.scheme][first:], key=lambda v: not v[0].endswith("GPTQ")):
             if name not in tried and not self._is_exhausted(self._replacing):
                 self.progress(f"quantizing: {trial.scheme}, {name}")
                 builder = variant(failed)
@@ -565,21 +611,21 @@ class Search:
         is_done = not failed.candidate.changes or self._is_exhausted(self._replacing)
         order = [] if is_done else list(next(iter(self.rankings(failed))))
         count = 1
-        while order and count <= max(len(order) // FEW, 1) and not self._is_exhausted(self._replacing):
+        while order and count <= max(len(order) // 2, 1) and not self._is_exhausted(self._replacing):
             reasons = dict.fromkeys(order[:count], "the loss is over the budget if it is quantized")
             yield self._build(trial.scheme, trial.variant, failed.builder, {**failed.left, **reasons})
             count *= 2
 
-    def _with_stored_weights(self, found: BuiltCandidate) -> list[BuiltCandidate]:
+    def _with_stored_weights(self, found: BuiltCandidate, reserve: float = RESERVE) -> list[BuiltCandidate]:
         """The candidate, and the same with float weights stored in the first way that is within the budget.
 
-        Only the candidate if no way makes it smaller. onnxruntime converts stored weights to floats when it loads the
-        model.
+        Only the candidate if no way makes it smaller, or after `reserve` times the time of the search. onnxruntime
+        converts stored weights to floats when it loads the model.
         """
         trial, builder = found.trial, found.builder
         has_stores = trial.scheme in self.stores or builder.scheme.stores
         for name, passes in () if has_stores else self.stores.items():
-            if self._is_exhausted(RESERVE):
+            if self._is_exhausted(reserve):
                 break
             self.progress(f"quantizing: {trial.scheme}, storing {name}")
             variant = f"{trial.variant}, {name}" if trial.variant else name
@@ -698,10 +744,15 @@ class Search:
         return found
 
     def _scored_like(self, over: BuiltCandidate, built: BuiltCandidate | None) -> BuiltCandidate | None:
-        """Score a candidate that takes as long as another; return it if it is within the budget."""
+        """Score a candidate that takes as long as another, or longer with more ops in float.
+
+        Returns it if it is within the budget.
+        """
         if built is None:
             return None
         built.trial.ratio, built.trial.memory = over.trial.ratio, over.trial.memory
+        if over.trial.ratio is not None and len(built.left) > len(over.left):
+            built.trial.ratio = replace(over.trial.ratio, high=max(over.trial.ratio.high, 1.0))
         return built if self._scored(built).is_within else None
 
 

@@ -15,6 +15,7 @@ import pytest
 from msgspec import structs
 from onnx import TensorProto
 from passwright.app.measure.agreement import Score
+from passwright.app.measure.criterion import Budget
 from passwright.app.measure.metrics import ModelMetrics
 from passwright.app.quantize import quantize as quantize_module
 from passwright.app.quantize.candidates import CandidateBuilder, Scheme
@@ -79,6 +80,17 @@ class HarmfulPlaces:
         return score.loss < 1
 
 
+@dataclass
+class MildlyHarmfulPlaces(HarmfulPlaces):
+    """A criterion by which each does harm of a `share` of what the budget allows."""
+
+    share: float = 1 / 8
+
+    def score(self, model: Path | bytes, _: Any = None) -> Score:
+        found = super().score(model)
+        return structs.replace(found, loss=self.share * found.loss)
+
+
 def built_search(
     tmp_path: Path, criterion: HarmfulPlaces, *, time: float = 0.5, sigmoid: float = 1.0, **changes: object
 ) -> tuple[Search, dict[str, Variants]]:
@@ -119,15 +131,7 @@ def test_everything_is_quantized_where_nothing_does_harm(tmp_path: Path) -> None
 
 def test_a_result_over_the_budget_on_other_samples_is_followed_by_a_more_accurate_one(tmp_path: Path) -> None:
     """Each has less loss than that before, until nothing is left to try."""
-
-    class Mild(HarmfulPlaces):
-        def score(self, model: Path | bytes, _: Any = None) -> Score:
-            return replace_loss(super().score(model))
-
-    def replace_loss(score: Score) -> Score:
-        return structs.replace(score, loss=score.loss / 10)
-
-    search, schemes = built_search(tmp_path, Mild(("m1", "m3", "y7")))
+    search, schemes = built_search(tmp_path, MildlyHarmfulPlaces(("m1", "m3", "y7")))
     ((_, variant),) = schemes["static"]
     untried: Variants = [("minmax", variant), ("same", variant)]
     (found,) = search.run({"static": untried})
@@ -138,7 +142,7 @@ def test_a_result_over_the_budget_on_other_samples_is_followed_by_a_more_accurat
         assert found.trial.score is not None
         losses.append(found.trial.score.loss)
         places.append(changed_places(found))
-    assert losses == [0.3, 0.2, 0.1]
+    assert losses == [3 / 8, 2 / 8, 1 / 8, 0]
     assert all(after < before for before, after in itertools.pairwise(places))
     assert "same" in {t.variant for t in search.trials}
     assert search.more_accurate(found) == []
@@ -207,6 +211,65 @@ def test_a_result_that_takes_longer_than_in_the_search_is_compared_again(
         taken, _, after = quantize_module.measured_result(builts, setup, search)  # type: ignore[arg-type]
         assert taken is not None
         assert (taken.trial.scheme, after.bytes) == (expected, taken.trial.bytes)
+
+
+@pytest.mark.parametrize(("loss", "is_followed"), [(0.015, True), (0.021, False)])
+def test_a_result_far_over_the_budget_on_other_samples_is_not_followed_by_others_of_its_scheme(
+    loss: float, is_followed: bool, tmp_path: Path
+) -> None:
+    search, schemes = built_search(tmp_path, MildlyHarmfulPlaces(("m1", "m3")))
+    finalists, over = search.run(schemes), Score(1 - loss, loss)
+    reported = SimpleNamespace(reference=1.0)
+    setup = SimpleNamespace(
+        budget=Budget.parse("1%"),
+        criteria=SimpleNamespace(reported=reported, excess=lambda *_: (over, "on the report set")),
+        racing=SimpleNamespace(scoring=AS_USERS_RUN, measure=lambda *_: [ModelMetrics()]),
+        source=SimpleNamespace(size=400),
+    )
+    scored = search.scored
+    taken, *_ = quantize_module.measured_result(finalists, setup, search)  # type: ignore[arg-type]
+    assert (taken, search.scored > scored) == (None, is_followed)
+
+
+@each(
+    ("times", "share"),
+    {
+        "it alone": ([0.25], 1),
+        "another one that gains half as much": ([0.25, 0.5], 2 / 3),
+        "one that gains twice as much": ([0.5, 0.25], 1 / 3),
+        "others that gain nothing": ([0.5, 1.0, 1.1], 1),
+        "one as fast as the best": ([1.0, 0.5], 0),
+    },
+)
+def test_the_time_for_repairs_is_shared_by_what_they_may_gain(
+    tmp_path: Path, times: Sequence[float], share: float
+) -> None:
+    """Compared with a finalist that is as fast as the original."""
+    search, schemes = built_search(tmp_path, HarmfulPlaces(()), limits=Limits(9, 600))
+    ((_, variant),) = schemes["static"]
+    builts = [b for time in (1.0, *times) if (b := search._first(f"{time}", [("", variant)])) is not None]
+    for built, time in zip(builts, (1.0, *times), strict=True):
+        built.trial.ratio = RatioInterval(time, time - 0.001, time + 0.001)
+    given: list[float] = []
+    search._within_budget = lambda _: given.append(search.deadline.at - monotonic())  # type: ignore[method-assign]
+    finalist, over, *waiting = builts
+    search._repaired([over], [finalist], waiting)
+    assert given == pytest.approx([600 * share] * (share > 0), abs=2)
+    assert not search.ended_by
+
+
+@pytest.mark.parametrize("seconds", [50.0, 100.0])
+def test_a_base_for_which_there_is_no_time_is_left_out(tmp_path: Path, seconds: float) -> None:
+    """It needs the time of eight scores, of 600 seconds."""
+    search, _ = built_search(tmp_path, HarmfulPlaces(()), limits=Limits(9, 600))
+    finalist, base = (search._first(name, base_variants(1)) for name in ("finalist", "base"))
+    assert finalist is not None
+    assert base is not None
+    search._race([base])
+    search.seconds, repaired = seconds, list[BuiltCandidate]()
+    search._within_budget = repaired.append  # type: ignore[method-assign]
+    search._repaired([base], [finalist])
+    assert (repaired, search.ended_by) == (([base], "") if seconds < 600 / 8 else ([], "time"))
 
 
 def test_no_order_is_measured_after_the_search_has_ended(tmp_path: Path) -> None:
@@ -306,12 +369,8 @@ def test_the_least_model_within_the_budget_is_found_by_bisection(
 
 
 def test_the_least_model_over_the_budget_on_other_samples_is_followed_by_a_larger_one(tmp_path: Path) -> None:
-    class Mild(HarmfulPlaces):
-        def score(self, model: Path | bytes, _: Any = None) -> Score:
-            found = super().score(model)
-            return structs.replace(found, loss=found.loss / 3)
-
-    search, _ = built_search(tmp_path, Mild([f"y{i}" for i in range(LAYERS)]))
+    places = [f"y{i}" for i in range(LAYERS)]
+    search, _ = built_search(tmp_path, MildlyHarmfulPlaces(places, share=1 / 3))
     (failed,) = search.run({"base": base_variants(8)})
     failed.trial.outcome = "over the budget on other samples"
     (closer,) = search.more_accurate(failed)
@@ -320,13 +379,7 @@ def test_the_least_model_over_the_budget_on_other_samples_is_followed_by_a_large
 
 def test_the_next_result_is_a_candidate_with_more_ops_in_float_that_was_within_the_budget(tmp_path: Path) -> None:
     """Of three harmful ops, one in float is sufficient; two were as well, before one of them was quantized again."""
-
-    class Mild(HarmfulPlaces):
-        def score(self, model: Path | bytes, _: Any = None) -> Score:
-            found = super().score(model)
-            return structs.replace(found, loss=0.4 * found.loss)
-
-    search, schemes = built_search(tmp_path, Mild(("m3", "m5", "m7")))
+    search, schemes = built_search(tmp_path, MildlyHarmfulPlaces(("m3", "m5", "m7"), share=0.4))
     (failed,) = search.run(schemes)
     failed.trial.outcome = "over the budget on other samples"
     before = len(search.trials)
@@ -334,7 +387,22 @@ def test_the_next_result_is_a_candidate_with_more_ops_in_float_that_was_within_t
     left = [{place for _, place in found.left} for found in (failed, closer)]
     assert left == [{"m5"}, {"m5", "m7"}]
     assert (closer.is_within, len(search.trials)) == (True, before)
-    assert search.more_accurate(closer) == []
+    (last,) = search.more_accurate(closer)
+    assert {place for _, place in last.left} > {"m5", "m7"}
+    assert search.more_accurate(last) == []
+
+
+def test_a_candidate_with_ops_in_float_takes_at_most_as_long_as_the_original_until_it_is_raced(tmp_path: Path) -> None:
+    """So it is raced if it is no smaller, and does not keep others from being scored."""
+
+    def race(models: Sequence[Path], _: Any) -> list[RaceRatios | str]:
+        return [ratios(0.5 if "m3" in dequantized_values(path) else 0.8, 0.01) for path in models]
+
+    for size, raced in ((1 << 20, (0.5, 1.0)), (0, (0.8, 0.808))):
+        search, schemes = built_search(tmp_path, HarmfulPlaces(("m3",)), race=race, size=size)
+        (found,) = search.run(schemes)
+        assert found.trial.ratio is not None
+        assert (found.trial.ratio.ratio, found.trial.ratio.high) == raced
 
 
 def test_models_for_other_schemes_are_scored_last(tmp_path: Path) -> None:
@@ -591,14 +659,14 @@ def ratios(time: float, noise: float, memory: float = 1.0) -> RaceRatios:
 @cases(
     ("goal", "large", "small", "taken"),
     {
-        "surely faster": ("latency", ratios(0.40, 0.01), ratios(0.45, 0.01), "large small"),
+        "surely faster": ("latency", ratios(0.40, 0.01), ratios(0.45, 0.01), "large"),
         "as fast as the race can say": ("latency", ratios(0.40, 0.07), ratios(0.45, 0.07), "small large"),
         "as fast as a model loaded twice": ("latency", ratios(0.43, 0.001), ratios(0.45, 0.001), "small large"),
         "hardly measured": ("latency", ratios(0.40, 0.5), ratios(0.75, 0.5), "large small"),
         "slower": ("latency", ratios(0.9, 0.01), ratios(1.3, 0.01), "large"),
         "small and slow": ("size", ratios(0.9, 0.01), ratios(1.3, 0.01), "small large"),
         "less memory, but slow": ("memory", ratios(0.9, 0.01, 1.2), ratios(1.3, 0.01, 0.7), "small"),
-        "least memory": ("memory", ratios(0.9, 0.01, 0.4), ratios(0.3, 0.01, 0.7), "large small"),
+        "least memory": ("memory", ratios(0.9, 0.01, 0.4), ratios(0.3, 0.01, 0.7), "large"),
     },
 )
 def test_goals(tmp_path: Path, goal: str, large: RaceRatios, small: RaceRatios, taken: str) -> None:
@@ -663,7 +731,7 @@ def test_half_of_the_time_is_left_for_scores(tmp_path: Path, seconds: float, sec
     search.race = noted
     found = [b.trial.scheme for b in search.run({**schemes, "large": [(name, slow)]})]
     assert (raced[:2], found) == {
-        0: ([1], ["large"]), 1: ([2, 1], ["small"]), 2: ([1, 1], ["small", "large"])
+        0: ([1], ["large"]), 1: ([2], ["small"]), 2: ([1, 1], ["small", "large"])
     }[second]  # fmt: skip
     assert search.ended_by == ("" if second else "time")
     assert ((LIMITED, 0) in {(t.outcome, t.changed) for t in search.trials}) == (not second)

@@ -40,6 +40,7 @@ WIDE = 8  # bits of weights whose rounding to 4 does most harm
 FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of the model after that
 CHOOSING = 0.5  # of the time that is left: after it no further scheme is built before the others are scored
 OPERATORS = 0.25  # of the time that is left, for races of candidates with an operator in float
+SIZE_GAIN = 0.5  # of a logarithm of sizes, which counts as much as one of times
 REDUCING = 8  # scores, as long as which it takes at least to find a reduced model, and to compress it
 RESERVE = 1.25  # times the seconds of a search, up to which candidates are scored if none is within the budget
 REPLACING = 1.1  # times these seconds, up to which more accurate candidates are tried if another one was never scored
@@ -277,8 +278,7 @@ class Search:
         then `waiting`. As much is left for schemes that are not built yet, with `has_more`, and for those made from a
         base and finalists; without time for these, the base is left out.
         """
-        best = min(map(self._figure, finalists), default=1.0)
-        gains = [max(log(best / self._figure(b)), 0.0) if 0 < self._figure(b) < inf else 0.0 for b in [*over, *waiting]]
+        gains = [self._gain(b, finalists) for b in [*over, *waiting]]
         found: list[BuiltCandidate] = []
         for i, start in enumerate(over):
             is_base = start.builder.scheme.is_base
@@ -298,6 +298,15 @@ class Search:
                 reserve = 1.0 if self._is_outrun(repaired, [*finalists, *found]) else RESERVE
                 found += self._with_stored_weights(repaired, reserve)
         return found
+
+    def _gain(self, built: BuiltCandidate, finalists: Sequence[BuiltCandidate]) -> float:
+        """How much better and smaller than the finalists a candidate is, as a logarithm; 0 if it is not as good."""
+        best, figure = min(map(self._figure, finalists), default=1.0), self._figure(built)
+        if not 0 < figure < AS_FAST * best:
+            return 0.0
+        least = min((f.trial.bytes for f in finalists), default=self.size)
+        smaller = log(least / built.trial.bytes) if 0 < built.trial.bytes < least else 0.0
+        return max(log(best / figure), 0.0) + SIZE_GAIN * smaller
 
     def _work_until(self, end: float) -> None:
         """Let work end at a time of the search, or at the end of it."""
@@ -505,8 +514,9 @@ class Search:
         """The order of finalists: those as good as the best first, smallest first, then by the figure.
 
         As good are those within AS_FAST of the best, as the same model loaded twice differs by some percent, and those
-        whose intervals overlap, up to UNDECIDED times it: of wide intervals the middles say more. Sizes are exact, so
-        the smallest is the best; time decides between equal ones.
+        whose intervals overlap, up to UNDECIDED times it: of wide intervals the middles say more. But if one is surely
+        better than the original, others are not as good that may be worse. Sizes are exact, so the smallest is the
+        best; time decides between equal ones.
         """
         measured = [found for b in finalists if (found := self._interval(b)) is not None]
         least, nearest = min((r.high for r in measured), default=0.0), min((r.ratio for r in measured), default=0.0)
@@ -517,6 +527,7 @@ class Search:
                 return built.trial.bytes, candidate_time(built)
             factor = inf if found is None else found.ratio / nearest if nearest else 1.0
             is_behind = found is None or factor > (UNDECIDED if found.low <= least else AS_FAST)
+            is_behind |= found is not None and least < 1 < found.high
             return is_behind, 0.0 if is_behind else built.trial.bytes, self._figure(built)
 
         return key

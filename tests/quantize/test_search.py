@@ -158,6 +158,17 @@ def test_each_candidate_is_the_best_of_those_that_are_left(tmp_path: Path) -> No
     assert [b.trial.scheme for b in search.ordered(builts)] == ["c", "b", "a"]
 
 
+def test_one_that_is_surely_faster_than_the_original_is_better_than_a_smaller_one_that_may_not_be(
+    tmp_path: Path,
+) -> None:
+    search, schemes = built_search(tmp_path, HarmfulPlaces(()))
+    ((_, variant),) = schemes["static"]
+    builts = [b for name in "ab" if (b := search._first(name, [("", variant)])) is not None]
+    for built, (time, size) in zip(builts, ((0.98, 100), (1.0, 50)), strict=True):
+        built.trial.ratio, built.trial.bytes = RatioInterval(time, time - 0.01, time + 0.01), size
+    assert [b.trial.scheme for b in search.ordered(builts)] == ["a", "b"]
+
+
 def test_a_candidate_that_another_outran_is_scored_in_the_end(tmp_path: Path) -> None:
     """If the other one is over the budget on other samples."""
     search, schemes = built_search(tmp_path, HarmfulPlaces(()))
@@ -232,24 +243,25 @@ def test_a_result_far_over_the_budget_on_other_samples_is_not_followed_by_others
 
 
 @each(
-    ("times", "share"),
+    ("times", "sizes", "share"),
     {
-        "it alone": ([0.25], 1),
-        "another one that gains half as much": ([0.25, 0.5], 2 / 3),
-        "one that gains twice as much": ([0.5, 0.25], 1 / 3),
-        "others that gain nothing": ([0.5, 1.0, 1.1], 1),
-        "one as fast as the best": ([1.0, 0.5], 0),
+        "it alone": ([0.25], [8], 1),
+        "another one that gains half as much": ([0.25, 0.5], [8, 8], 2 / 3),
+        "one that gains twice as much": ([0.5, 0.25], [8, 8], 1 / 3),
+        "others that gain nothing": ([0.5, 1.0, 1.1], [8, 8, 4], 1),
+        "one as fast as the best": ([1.0, 0.5], [8, 8], 0),
+        "one as fast and half as large": ([1.0, 0.5], [4, 8], 1 / 3),
     },
 )
 def test_the_time_for_repairs_is_shared_by_what_they_may_gain(
-    tmp_path: Path, times: Sequence[float], share: float
+    tmp_path: Path, times: Sequence[float], sizes: Sequence[int], share: float
 ) -> None:
     """Compared with a finalist that is as fast as the original."""
     search, schemes = built_search(tmp_path, HarmfulPlaces(()), limits=Limits(9, 600))
     ((_, variant),) = schemes["static"]
     builts = [b for time in (1.0, *times) if (b := search._first(f"{time}", [("", variant)])) is not None]
-    for built, time in zip(builts, (1.0, *times), strict=True):
-        built.trial.ratio = RatioInterval(time, time - 0.001, time + 0.001)
+    for built, time, size in zip(builts, (1.0, *times), (8, *sizes), strict=True):
+        built.trial.ratio, built.trial.bytes = RatioInterval(time, time - 0.001, time + 0.001), size
     given: list[float] = []
     search._within_budget = lambda _: given.append(search.deadline.at - monotonic())  # type: ignore[method-assign]
     finalist, over, *waiting = builts

@@ -27,9 +27,11 @@ import numpy as np
 from msgspec.structs import replace
 from onnx import TensorProto, helper
 
-from ...core import EXACT, LOSSY, Op, Range, RewriteBuilder, Value, require, rule
+from ...core import EXACT, LOSSY, Graph, Op, Range, RewriteBuilder, Value, require, rule
+from ...core.operators.declaration import Trait
+from ...core.operators.table import MOVING, ops_with
 from ..arithmetic.clamp_rules import required_clamp
-from ..arithmetic.value_ranges import CLAMPS, ValueRange
+from ..arithmetic.value_ranges import CLAMPS, ValueRange, clamp_of
 from ..cleanup.quantization import BYTES, MOVABLE_TYPES, MOVEMENTS
 from ..linear.convolution import group_count
 from ..linear.products import Product
@@ -68,9 +70,12 @@ CLIP_OPSET = 12  # of Clip of bytes
 GEMM_OPSET = 11  # of Gemm without bias
 MIN_GATE_STEPS = 16  # of the integers between the bounds of a gate; with fewer, it would be coarse
 MIN_STEPS = 16  # of the integers of a sum that an operand spans; with fewer, it would hardly change the sum
-LINEAR_OPS = ("Conv", "Gemm", "MatMul", "Add", "Sub", "Mul", "Div", "Pow", "Abs", "Sqrt", "Concat", *MOVEMENTS,
-              "ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare")  # fmt: skip
-"""Operators, and powers of them, through which a small number stays small beside large ones."""
+LOGARITHMS = ("Log", "ReduceLogSum")
+SCALING_OPS = ops_with(Trait.RING) | ops_with(Trait.CONVOLUTION) | MOVING | {
+    "Abs", "AveragePool", "BatchNormalization", "Cast", "DFT", "Div", "Gemm", "GlobalAveragePool", "MaxPool", "Mean",
+    "Pow", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "STFT", "Sqrt", "Where",
+}  # fmt: skip
+"""Linear operators, powers, and operators that choose elements: a small number stays small beside large ones."""
 BYTE_MOVEMENTS = ("DepthToSpace", "SpaceToDepth", "MaxPool", "Resize", "Pad")
 
 
@@ -141,19 +146,33 @@ def range_of(g: RewriteBuilder, v: Value) -> Range:
 
 
 def require_no_logarithm(g: RewriteBuilder, v: Value) -> None:
-    """Decline a value of which the logarithm is taken, behind linear operators, powers and lower bounds.
+    """Decline a value of which the logarithm is taken: integers represent its small numbers by 0."""
+    *_, model = g.graph.with_enclosing()
+    is_read = v in model.analysis(values_in_logarithms)
+    require(not is_read, f"integers represent small numbers by 0, and the logarithm of {v.name} is taken")
 
-    In it, small numbers count as much as large ones, and integers represent them by 0. So are the spectrograms at the
-    beginning of many audio models.
+
+def values_in_logarithms(graph: Graph) -> set[Value]:
+    """The values of which the logarithm is taken, behind SCALING_OPS and clamps that do not begin at 0.
+
+    In a logarithm, small numbers count as much as large ones. The spectrograms at the beginning of many audio models
+    are such values. Behind a clamp that begins at 0, such as a Relu, 0 is a usual number.
     """
-    seen, waiting = {v}, [v] if any(g.graph.ops("Log")) else []
+    found = set[Value]()
+    waiting = [v for g in graph.with_subgraphs() for op in g.ops(*LOGARITHMS) if not op.domain for v in op.inputs[:1]]
     while waiting:
-        for op in waiting.pop().consumers:
-            require(op.type != "Log", f"integers represent small numbers by 0, and the logarithm of {v.name} is taken")
-            clamp = unless_declined(required_clamp, op) if op.type in CLAMPS else None
-            found = op.outputs if op.type in LINEAR_OPS or (clamp is not None and clamp[1].low > 0) else ()
-            waiting += [out for out in found if out not in seen]
-            seen.update(found)
+        v = waiting.pop()
+        if v is None or v in found:
+            continue
+        found.add(v)
+        op = v.producer
+        clamp = unless_declined(clamp_of, op) if op is not None else None
+        begins_at_0 = clamp is not None and clamp[1].low == 0
+        if op is not None and not op.domain and not begins_at_0 and op.type in SCALING_OPS | {*CLAMPS}:
+            waiting += op.inputs
+        elif op is not None and op.type == "If":
+            waiting += [out for body in op.subgraphs for out in body.outputs]
+    return found
 
 
 def gate_slope(op: Op) -> float:
@@ -503,7 +522,10 @@ def quantize_unary(g: RewriteBuilder, op: Op, clamp: Op | None = None) -> Value:
     require(not is_quantized(g, op), "it is quantized")
     made = getattr(g, op.type)(quantized(g, operand(op)), **op.attrs)
     given = KNOWN_RANGES.get(op.type) if clamp is None else None
-    return quantized(g, made, of, bounds) if given is None else with_parameters(g, made, given, of)
+    if given is None:
+        return quantized(g, made, of, bounds)
+    require_no_logarithm(g, of)
+    return with_parameters(g, made, given, of)
 
 
 def integer_gate(g: RewriteBuilder, op: Op) -> Value:
@@ -514,6 +536,7 @@ def integer_gate(g: RewriteBuilder, op: Op) -> Value:
     kernel of its own for either: both took the time of conversions to floats and back.
     """
     x = operand(op)
+    require_no_logarithm(g, op.outputs[0])
     bounds = known(linear_range(op), "its slope or offset is none of a clamped line from 0 to 1")
     integers, of_scale, zero = dequantized_parts(g, x)
     scale = float(required_scalar(of_scale))

@@ -137,6 +137,13 @@ STAYS = [
     (f"{C} p = Mul(c, c) y = Log(p)", X, "the logarithm of a power"),
     (f"{C} {D} p = Mul(c, c) q = Mul(d, d) s = Add(p, q) r = Sqrt(s) m = Max(r, tiny) y = Log(m)", X, "of a magnitude"),
     ("m = MatMul(x, m1) t = Transpose<perm = [0, 2, 1]>(m) k = MatMul(t, m5) y = Log(k)", ROWS, "of a linear map"),
+    (f"{C} p = Mul(c, c) y = ReduceLogSum<axes = [1]>(p)", X, "of a sum"),
+    (f"{C} a, b = Split<axis = 2>(c, halves) p = Mul(a, b) y = Log(p)", X, "of parts"),
+    (f"{C} p = Pad(c, pads) q = Mul(p, p) y = Log(q)", X, "of what is padded"),
+    (f"{C} n = Neg(c) p = Mul(n, n) q = AveragePool<kernel_shape = [2, 2]>(p) y = Log(q)", X, "of an average"),
+    (f"{C} p = Mul(c, c) n = Min(p, high) m = Max(n, tiny) y = Log(m)", X, "below an upper bound"),
+    (f"{C} p = Mul(c, c) q = ReduceMax(p) f = Mul(q, tiny) m = Max(p, f) y = Log(m)", X, "above a computed bound"),
+    (f"{C} n = Clip(c, low, high) p = Mul(n, n) y = Log(p)", X, "between bounds around 0"),
 ]
 
 
@@ -166,6 +173,33 @@ def test_a_clamp_at_0_ends_the_way_to_a_logarithm() -> None:
     """Behind a Relu, numbers are those of a layer, of which 0 is one."""
     model = as_model(f"{C} r = Relu(c) d = Conv(r, w2) e = Relu(d) s = Add(e, s1) y = Log(s)", X, 17)
     assert op_types(quantized(model, {"x": X})).count("QuantizeLinear") == 2
+
+
+BRANCHES = [
+    (f"{C} y = If(b) <then_branch = t () => (float[1,3,8,8] u) {{ p = Mul(c, c) u = Log(p) }}, "
+     "else_branch = e () => (float[1,3,8,8] v) { v = Abs(c) }>"),
+    (f"f = If(b) <then_branch = t () => (float[1,3,8,8] c) {{ {C} }}, "
+     f"else_branch = e () => (float[1,3,8,8] d) {{ {D} }}> p = Mul(f, f) y = Log(p)"),
+]  # fmt: skip
+
+
+@each("body", BRANCHES)
+def test_values_whose_logarithm_is_taken_in_another_graph_stay(body: str) -> None:
+    text = f"g (float[1,3,8,8] x, bool b) => (float[1,3,8,8] y) {{ {body} }}"
+    model = load(text, 17, read_by(text, WEIGHTS))
+    ranges = dict.fromkeys(["x", "c", "d", "f", "p"], Range(-3, 3))
+    made = apply_passes(model, Pipeline("static", (QUANTIZE_STATIC,), quantization=replace(UNSIGNED, ranges=ranges)))[0]
+    assert not [op for g in made.graph.with_subgraphs() for op in g.ops("QuantizeLinear")]
+
+
+@each("activation", ["Sigmoid(c)", "Softmax<axis = 1>(c)", "HardSigmoid(c)"])
+def test_probabilities_whose_logarithm_is_taken_are_no_integers(activation: str) -> None:
+    """Integers have 256 of them from 0 to 1."""
+    made = quantized(as_model(f"{C} r = {activation} s = Add(r, tiny) y = Log(s)", X, 17), {"x": X})
+    (add,) = (node for node in made.graph.node if node.op_type == "Add")
+    before = next(node.op_type for node in made.graph.node if add.input[0] in node.output)
+    assert activation.startswith(before)
+    assert op_types(made).count("QuantizeLinear") == 2
 
 
 def residual_block() -> onnx.ModelProto:

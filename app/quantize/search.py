@@ -40,6 +40,7 @@ WIDE = 8  # bits of weights whose rounding to 4 does most harm
 FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of the model after that
 CHOOSING = 0.5  # of the time that is left: after it no further scheme is built before the others are scored
 OPERATORS = 0.25  # of the time that is left, for races of candidates with an operator in float
+BASE_GAIN = 0.5  # of the gain of the smallest reduced model: those within the budget are larger
 SIZE_GAIN = 0.5  # of a logarithm of sizes, which counts as much as one of times
 REDUCING = 8  # scores, as long as which it takes at least to find a reduced model, and to compress it
 RESERVE = 1.25  # times the seconds of a search, up to which candidates are scored if none is within the budget
@@ -306,7 +307,8 @@ class Search:
             return 0.0
         least = min((f.trial.bytes for f in finalists), default=self.size)
         smaller = log(least / built.trial.bytes) if 0 < built.trial.bytes < least else 0.0
-        return max(log(best / figure), 0.0) + SIZE_GAIN * smaller
+        share = BASE_GAIN if built.builder.scheme.is_base else 1.0
+        return share * (max(log(best / figure), 0.0) + SIZE_GAIN * smaller)
 
     def _work_until(self, end: float) -> None:
         """Let work end at a time of the search, or at the end of it."""

@@ -251,17 +251,20 @@ def test_a_result_far_over_the_budget_on_other_samples_is_not_followed_by_others
         "others that gain nothing": ([0.5, 1.0, 1.1], [8, 8, 4], 1),
         "one as fast as the best": ([1.0, 0.5], [8, 8], 0),
         "one as fast and half as large": ([1.0, 0.5], [4, 8], 1 / 3),
+        "a base that gains as much": ([0.25, -0.25], [8, 8], 2 / 3),
     },
 )
 def test_the_time_for_repairs_is_shared_by_what_they_may_gain(
     tmp_path: Path, times: Sequence[float], sizes: Sequence[int], share: float
 ) -> None:
-    """Compared with a finalist that is as fast as the original."""
+    """Compared with a finalist that is as fast as the original; times of bases are negative."""
     search, schemes = built_search(tmp_path, HarmfulPlaces(()), limits=Limits(9, 600))
     ((_, variant),) = schemes["static"]
-    builts = [b for time in (1.0, *times) if (b := search._first(f"{time}", [("", variant)])) is not None]
+    base = base_variants(1)
+    variants = [base if time < 0 else [("", variant)] for time in (1.0, *times)]
+    builts = [b for v in variants if (b := search._first("", v)) is not None]
     for built, time, size in zip(builts, (1.0, *times), (8, *sizes), strict=True):
-        built.trial.ratio, built.trial.bytes = RatioInterval(time, time - 0.001, time + 0.001), size
+        built.trial.ratio, built.trial.bytes = RatioInterval(abs(time), abs(time) - 0.001, abs(time) + 0.001), size
     given: list[float] = []
     search._within_budget = lambda _: given.append(search.deadline.at - monotonic())  # type: ignore[method-assign]
     finalist, over, *waiting = builts

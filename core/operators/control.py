@@ -154,7 +154,7 @@ def _optional(value: Any = None) -> Any:
     return value
 
 
-@CONTROL.operator("OptionalHasElement", T.QUERIES | T.JUMPS)
+@CONTROL.operator("OptionalHasElement", T.QUERIES | T.READS_SHAPE | T.JUMPS)
 def _optional_has(value: Any = None) -> Array:
     return np.array(value is not None)
 
@@ -174,6 +174,6 @@ def _sequence_empty() -> list[Any]:
     return []
 
 
-@CONTROL.operator("SequenceLength", T.QUERIES | T.JUMPS | T.LINEAR_TIME)
+@CONTROL.operator("SequenceLength", T.QUERIES | T.READS_SHAPE | T.JUMPS)
 def _sequence_length(sequence: list[Any]) -> Array:
     return np.array(len(sequence), np.int64)

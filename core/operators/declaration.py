@@ -66,7 +66,7 @@ class Trait(Flag):
     QUERIES = auto()
     """Results are truth values, integers or indices that describe the inputs."""
     READS_SHAPE = auto()
-    """The outputs depend on the shape of the input, not on its elements."""
+    """The outputs depend on the shape of the input, or how many elements a sequence or optional has, not on these."""
     DATA_DEPENDENT = auto()
     """Extents or indices in the outputs depend on the elements of the inputs."""
     RANDOM = auto()

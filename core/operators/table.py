@@ -94,6 +94,7 @@ def ops_with_role(role: str) -> frozenset[str]:
 
 
 MOVING = ops_with(Trait.MOVES_DATA) | ops_with(Trait.PLACES)
+READS_SHAPE = ops_with(Trait.READS_SHAPE)
 BY_AXIS = frozenset({
     "axes", "end", "extent", "factors", "new axes", "pads", "scales", "start", "step", "stretch", "unit axes",
 })  # fmt: skip

@@ -15,8 +15,9 @@ from msgspec import structs
 from onnx import TensorProto, helper, numpy_helper
 
 from ..ir.dtypes import FLOATS
+from ..operators.table import READS_SHAPE
 from ..serialization.proto_queries import copy_without, has_subgraphs
-from .field_symbols import READS_SHAPE, data_positions, names_in
+from .field_symbols import data_positions, names_in
 from .obligation import Fragment, NotApplicable, Obligation
 
 ONE = "1 (number)"
@@ -60,7 +61,7 @@ class _Numbers:
 
     def add(self, node: onnx.NodeProto) -> None:
         """Add the computation of a node's outputs."""
-        if self.numbers.isdisjoint(names_in(node)) or node.op_type in READS_SHAPE:
+        if self.numbers.isdisjoint(names_in(node)) or node.op_type in READS_SHAPE - {"EyeLike"}:
             self.made.append(node)
         elif node.domain not in ("", "ai.onnx") or has_subgraphs(node):
             raise NotApplicable(f"{node.op_type} of bools has no polynomial")

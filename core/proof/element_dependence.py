@@ -9,14 +9,13 @@ import onnx
 
 from ..ir import op_schemas
 from ..operators.declaration import Trait
-from ..operators.table import moved_inputs, ops_with
+from ..operators.table import READS_SHAPE, moved_inputs, ops_with
 from ..serialization.proto_queries import has_subgraphs
 from .obligation import NotApplicable
 
 ELEMENTWISE = ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | {"DequantizeLinear", "QuantizeLinear"}
 """Operators whose elements depend on the elements at the same position, including quantization by constant scales."""
 PERMUTATIONS = ops_with(Trait.PERMUTES)
-READS_SHAPE = ops_with(Trait.READS_SHAPE)
 
 
 class Dependence(IntEnum):

@@ -21,7 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ..errors import EvaluationError
 from ..ir.dtypes import FLOATS
 from ..operators.declaration import Trait
-from ..operators.table import MOVING, moved_inputs, ops_with, roles
+from ..operators.table import MOVING, READS_SHAPE, moved_inputs, ops_with, roles
 from ..serialization.proto_queries import all_nodes, copy_without, has_subgraphs, needed_nodes, subgraphs
 from ..verify.reference.float64_evaluation import EvaluationOrder, evaluate_by_policy, unchanged
 from .empty_extents import require_equal_when_empty
@@ -192,7 +192,7 @@ class Watched:
         needed = model.graph.node
         names = {*outputs, *(n for node in needed for n in names_in(node))}
         constants = {name: numpy_helper.to_array(tensors[name]) for name in names & tensors.keys()}
-        read = {n for node in needed if node.op_type not in SHAPE_READERS for n in names_in(node)}
+        read = {n for node in needed if node.op_type not in READS_SHAPE for n in names_in(node)}
         order = EvaluationOrder.of(model, outputs)
         return cls(obligation, model, order, constants, deciding, inner, frozenset(read))
 
@@ -272,7 +272,7 @@ class Watched:
     def _observe(self, node: onnx.NodeProto, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> None:
         """Count the work of an op, and record the outcomes of one in a body. Raises TooMuchWork."""
         elements = 0
-        if node.op_type not in SHAPE_READERS:
+        if node.op_type not in READS_SHAPE:
             elements = sum(a.size for a in inputs if isinstance(a, np.ndarray))
         self._count(OP_WORK + elements * (1 if node.op_type in CHEAP else COSTLY))
         if tuple(node.output) in self.inner:
@@ -329,8 +329,7 @@ def attributes_of(node: onnx.NodeProto) -> Mapping[str, Any]:
 
 
 NUMBERS = np.random.default_rng(5).standard_normal(509)
-SHAPE_READERS = ops_with(Trait.READS_SHAPE) | {"SequenceLength"}
-SOURCES = SHAPE_READERS | {"CumSum", "NonZero", "ReduceSum", "ReduceL1", "ReduceSumSquare", "ReduceProd"}
+SOURCES = READS_SHAPE | {"CumSum", "NonZero", "ReduceSum", "ReduceL1", "ReduceSumSquare", "ReduceProd"}
 """Operators whose results grow with extents."""
 PLAIN = (ops_with(Trait.SMOOTH) | ops_with(Trait.RING) | ops_with(Trait.MOVES_DATA) | ops_with(Trait.REDUCTION)
          | {"Asinh", "Atan", "Concat", "Constant", "Cos", "Cosh", "Dropout", "Range", "Sin", "Sinh", "Softplus",
@@ -347,7 +346,7 @@ OF_BITS = frozenset({"BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "Bitwi
 WRAPPING = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16})
 """Types of integers that extents can exceed."""
 CHEAP, COSTLY = (
-    ops_with(Trait.LINEAR_TIME) | ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | MOVING | SHAPE_READERS,
+    ops_with(Trait.LINEAR_TIME) | ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | MOVING | READS_SHAPE,
     64,
 )
 """Operators that take a step for each element, and the steps of others."""
@@ -374,7 +373,7 @@ def deciding_nodes(graph: onnx.GraphProto, obligation: Obligation) -> Iterator[t
     for node in graph.node:
         read = set(names_in(node))
         is_symbolic, follows = not symbolic.isdisjoint(read), not grown.isdisjoint(read)
-        is_drawn = node.op_type not in SHAPE_READERS and not drawn.isdisjoint(read)
+        is_drawn = node.op_type not in READS_SHAPE and not drawn.isdisjoint(read)
         to = next((a.i for a in node.attribute if a.name == "to"), 0)
         data = moved_inputs(node)
         kept = [n for i, n in enumerate(node.input) if n and i not in data]
@@ -388,9 +387,9 @@ def deciding_nodes(graph: onnx.GraphProto, obligation: Obligation) -> Iterator[t
             pass
         elif node.op_type in PARTIAL | OF_BITS and follows and not is_drawn:
             yield node, [*node.input, *(node.output if node.op_type not in ("IsInf", "IsNaN") else ())]
-        elif not grown.isdisjoint(kept) and node.op_type not in PLAIN | SHAPE_READERS:
+        elif not grown.isdisjoint(kept) and node.op_type not in PLAIN | READS_SHAPE:
             yield node, [n for n in kept if n in grown or not is_drawn or node.op_type in TWO_SIDED]
-        is_whole = node.op_type in SHAPE_READERS or (follows and to not in FLOATS and read <= whole | constants)
+        is_whole = node.op_type in READS_SHAPE or (follows and to not in FLOATS and read <= whole | constants)
         whole.update(node.output if is_whole else ())
         symbolic.update(node.output if is_symbolic or follows else ())
         drawn.update(node.output if is_drawn else ())

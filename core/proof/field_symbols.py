@@ -15,13 +15,12 @@ from msgspec import Struct
 
 from ..ir.dtypes import FLOATS, INTEGERS
 from ..operators.declaration import Trait
-from ..operators.table import moved_inputs, ops_with, roles
+from ..operators.table import READS_SHAPE, moved_inputs, ops_with, roles
 from ..serialization.proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
 from .obligation import Obligation
 
 MAX_TRIED = 5  # inputs for which all sets are tried
 RING = ops_with(Trait.RING)
-READS_SHAPE = frozenset({"OptionalHasElement", "SequenceLength", "Shape", "Size"})
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ..errors import EvaluationError, PassesError
 from ..ir.dtypes import FLOATS
 from ..operators.declaration import Trait
-from ..operators.table import MOVING, ops_with
+from ..operators.table import MOVING, READS_SHAPE, ops_with
 from ..serialization.proto_queries import all_nodes
 from ..verify.noise import float_info
 from ..verify.proof_guarantees import Guarantee
@@ -35,7 +35,7 @@ from ..verify.reference.float64_evaluation import (
     rounded,
     unchanged,
 )
-from .field_symbols import READS_SHAPE, names_in
+from .field_symbols import names_in
 from .finite_field_proof import boundaries_of
 from .obligation import NO_FACTORS, Fragment, NotApplicable, Obligation, Sizes, size_sets
 from .replay import as_input, run_original

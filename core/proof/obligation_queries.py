@@ -10,9 +10,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..ir.dtypes import FLOATS, INTEGERS
 from ..operators.declaration import Trait
-from ..operators.table import ops_with
+from ..operators.table import READS_SHAPE, ops_with
 from ..serialization.proto_queries import all_nodes
-from .field_symbols import READS_SHAPE, SymbolicInputs, names_in
+from .field_symbols import SymbolicInputs, names_in
 from .obligation import Fragment, NotApplicable, Obligation, Sizes, beside_limits, size_sets
 from .shadow_array import Array
 

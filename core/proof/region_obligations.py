@@ -26,13 +26,14 @@ from ..ir.dtypes import FLOATS
 from ..ir.expressions import SymInt, atoms, substitute
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor, digest, tensors_equal
+from ..operators.table import READS_SHAPE
 from ..rewriting.rules import EXACT, ROUNDING
 from ..serialization.proto_queries import captured_by, copy_without, needed_nodes, read_names
 from ..verify.regions.region_models import cut_region
 from ..verify.regions.shared_values import SharedValues
 from ..verify.regions.value_graph import ValueGraph
 from .common_parts import with_inputs, without_common_parts
-from .element_dependence import ELEMENTWISE, READS_SHAPE
+from .element_dependence import ELEMENTWISE
 from .finite_field_constants import lift, lift_exactly
 from .obligation import Fragment, InputType, NotApplicable, Obligation, input_types
 from .run_sizes import sizes_of_runs

@@ -23,7 +23,7 @@ from ..ir.dtypes import INTEGERS
 from ..operators.declaration import OperatorCall, Trait
 from ..operators.elementwise import aligned
 from ..operators.object_array import NotSupported, ObjectArray, map_cells
-from ..operators.table import MOVING, find_meaning, moved_inputs, ops_with
+from ..operators.table import MOVING, READS_SHAPE, find_meaning, moved_inputs, ops_with
 from ..operators.window import Windows, windows_of
 from ..processes.onnx_calls import infer_shapes
 from ..serialization.proto_queries import copy_without, has_subgraphs, opset_versions
@@ -47,10 +47,9 @@ Array = np.ndarray[Any, Any]
 MAX_ELEMENTS = 4096  # of a tensor of terms
 MAX_OPAQUE_ARGUMENTS = 512
 MAX_FORMULA_ELEMENTS = 1024  # of the inputs of an operator that is computed by its formula
-MOVES = MOVING - {"Where"} | {"OneHot", "OptionalHasElement", "SequenceEmpty", "SequenceLength"}
+MOVES = MOVING - {"Where"} | {"OneHot", "SequenceEmpty"}
 """Operators that move elements to places that must be known, or read none."""
 NEVER_OPAQUE = ops_with(Trait.RANDOM) | ops_with(Trait.HAS_SUBGRAPHS)
-SHAPE_READERS = ops_with(Trait.READS_SHAPE) - {"EyeLike"}
 
 
 QUANTIZERS = frozenset({"DequantizeLinear", "QuantizeLinear"})
@@ -220,7 +219,7 @@ class NodeCall:
     def run(self) -> Sequence[Value]:
         """The outputs of an operator of the standard domain."""
         op = self.node.op_type
-        if op in SHAPE_READERS or self._is_discrete_constant():
+        if op in READS_SHAPE - {"EyeLike"} or self._is_discrete_constant():
             return [self._computed_value(v, 0) for v in self.results(self._arrays())]
         if op == "Dropout" and len(self.node.output) == 1 and not self._trains():
             return [self.inputs[0]]

@@ -24,7 +24,7 @@ from ..ir.values import Value, declared_shape
 from ..operators.declaration import Trait
 from ..operators.ml import has_cyclic_tree
 from ..operators.operands import full_perm
-from ..operators.table import data_inputs, ops_with, ops_with_role, roles
+from ..operators.table import READS_SHAPE, data_inputs, ops_with, ops_with_role, roles
 from ..ort.empty_tensors import (
     EMPTY_SUM_ERROR,
     UNWRITTEN_ERROR,
@@ -43,7 +43,6 @@ OTHER_CONTROL_INPUTS = {"Loop": (1,), "Range": (0, 1, 2), "Resize": (1,), "MelWe
 SAME_DTYPE_OPS = ops_with(Trait.SAME_DTYPE)
 DIVISIONS = ops_with_role("divisor")
 MAX_LOOKBACK = 100  # ops
-SHAPE_ONLY_OPS = ops_with(Trait.READS_SHAPE)
 SAME_SHAPE_OPS = ops_with(Trait.SAME_SHAPE)
 BROADCASTING_OPS = ops_with(Trait.BROADCASTING)
 MAX_ALL_FOLLOWED = 400_000  # values followed from all inputs of a model
@@ -255,7 +254,7 @@ def _upstream_values(value: Value, visited: set[Op]) -> Iterator[Value]:
     because finding the captures of an owner requires a walk over its subgraphs.
     """
     op = value.producer
-    while op is not None and op not in visited and op.type not in SHAPE_ONLY_OPS:
+    while op is not None and op not in visited and op.type not in READS_SHAPE:
         visited.add(op)
         yield from (v for v in op.inputs if v is not None)
         yield from op.captures

@@ -15,7 +15,7 @@ from onnx import AttributeProto
 from ..ir.op_schemas import canonical_domain
 from ..ir.tensor import Tensor
 from ..operators.declaration import Trait
-from ..operators.table import OPERATORS, ops_with
+from ..operators.table import OPERATORS, READS_SHAPE, ops_with
 from ..serialization.proto_queries import all_nodes
 from .decision_boundaries import VOCABULARY_PREFIXES
 from .model_constants import MAX_SIZE, NO_CONSTANTS, ModelConstants, attribute_elements, constants_of_nodes
@@ -34,7 +34,6 @@ SIZE_BLIND_TRAITS = (
 SIZE_BLIND_OPS = frozenset(
     {"BatchNormalization", "Cast", "Constant", "Gather", "Gemm", "MatMul", "Softmax", "LogSoftmax", "Reshape", "Conv"}
 )
-READS_SHAPE_OPS = ops_with(Trait.READS_SHAPE)
 COMPARISONS = ops_with(Trait.COMPARISON)
 AUTOMATIC_PADS = frozenset({b"SAME_UPPER", b"SAME_LOWER"})
 
@@ -243,7 +242,7 @@ def _values_from_extents(graph: ValueGraph) -> set[str]:
     """The values that are computed only from extents and constants. O(V + E)."""
     found, known = set[str](), set(graph.constants)
     for node, reads in zip(graph.nodes, graph.reads, strict=True):
-        if node.op_type in READS_SHAPE_OPS or (reads and known.issuperset(reads)):
+        if node.op_type in READS_SHAPE or (reads and known.issuperset(reads)):
             known.update(node.output)
             found.update(node.output if not reads or not graph.constants.keys() >= set(reads) else ())
         elif node.op_type == "Constant":

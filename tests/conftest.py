@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import cache, partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,6 @@ from passwright.core.support import gc_pause
 
 if TYPE_CHECKING:
     from passwright.core.ort.remote_backend import RemoteBackend
-    from passwright.core.ort.sessions import SessionConfig
     from passwright.testing.model_comparison import ComparisonProcess
 
 let_idle_threads_sleep()  # of all processes that tests start
@@ -110,28 +109,6 @@ def shared_remote() -> Iterator[RemoteBackend]:
 
     with RemoteBackend() as remote:
         yield remote
-
-
-@pytest.fixture(scope="module")
-def _commands_share_process(shared_remote: RemoteBackend) -> Iterator[None]:
-    """Let commands that run models in a process use the shared one."""
-    from passwright.core.ort.sessions import UNOPTIMIZED
-
-    def reuse(config: SessionConfig = UNOPTIMIZED) -> AbstractContextManager[RemoteBackend]:
-        shared_remote.config, shared_remote.crashes = config, 0
-        return nullcontext(shared_remote)
-
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (
-            "measure.bench",
-            "compare.compare",
-            "measure.feeds",
-            "measure.criterion",
-            "quantize.sensitivity",
-        ):
-            patch.setattr(f"passwright.app.{module}.RemoteBackend", reuse)
-        yield
-    shared_remote.config, shared_remote.crashes = UNOPTIMIZED, 0  # for the tests of other modules
 
 
 @pytest.fixture(scope="session")

@@ -55,7 +55,7 @@ def docstring(module: str, name: str) -> str:
     return cleandoc(assigned_docstrings(folder / f"{inner.replace('.', '/')}.py")[name])
 
 
-@pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process", "_commands_share_process")
+@pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 @pytest.mark.parametrize("public", slow_unless(QUICK, NAMES), ids=[f"{m.rpartition('.')[2]}.{n}" for m, n in NAMES])
 def test_the_example_runs(public: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module, name = public

@@ -32,7 +32,7 @@ from simulated_races import SimulatedMachine
 from passwright import bench
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
-pytestmark = pytest.mark.usefixtures("_commands_share_process", "_commands_measure_briefly")
+pytestmark = pytest.mark.usefixtures("_commands_measure_briefly")
 SCORES = "g (float[{n},3] x) => (float[{n},3] y) {{ y = Softmax(x) }}"
 NAMES = "g (float[N,3] x) => (int64[N] c, float[N,3] x2) { c = ArgMax<axis=1,keepdims=0>(x) x2 = Identity(x) }"
 ROWS = np.array([[1, 0, 0], [0, 5, 1], [0, 1, 2], [3, 0, 0], [0, 0, 1]], np.float32)

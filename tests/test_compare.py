@@ -36,7 +36,7 @@ from passwright import ComparisonReport, compare
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 QUICK: dict[str, Any] = {"threads": 1, "batch": (1,)}
 FAKE = Tool("onnxsim", "onnxsim", "0")
-pytestmark = pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs", "_verifies_in_process")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 WRITTEN, ONLINE = SessionConfig(), SessionConfig("ENABLE_ALL", prepack_weights=True)
 
 PAD = """g (float[N,1,4,4] x, uint8[N,1,4,4] u) => (float[N,1,5,5] y, uint8[N,1,5,5] z)
@@ -92,9 +92,7 @@ def rows_of(
 
 
 @pytest.fixture(scope="module")
-def found(
-    _commands_share_process: None, _verifies_in_process: None, tmp_path_factory: pytest.TempPathFactory
-) -> ComparisonReport:
+def found(_verifies_in_process: None, tmp_path_factory: pytest.TempPathFactory) -> ComparisonReport:
     folder = tmp_path_factory.mktemp("pad")
     model = written(PAD, folder)
     before = model.read_bytes()

@@ -28,7 +28,7 @@ from passwright.core.errors import UsageError
 from rewriting import load
 from simulated_races import SimulatedMachine
 
-pytestmark = pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs", "_verifies_in_process")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 USAGE = 2
 RNG = np.random.default_rng(0)
 NET = "g (float[N,16] x) => (float[N,4] y) { h = MatMul(x, w) r = Relu(h) p = MatMul(r, v) y = Softmax(p) }"

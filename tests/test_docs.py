@@ -13,7 +13,6 @@ FIRST = {"README", "quick-start", "write-a-pass"}  # the tests of all commands r
 QUICK = [d for d in DOCUMENTS if d.stem in FIRST]
 
 
-@pytest.mark.usefixtures("_commands_share_process")
 @pytest.mark.parametrize(
     "document",
     [

@@ -343,7 +343,7 @@ def test_ops_that_are_wrong_together_are_listed(model: Path) -> None:
     assert (report.wrong_ops, report.together) == ([], ["Mul c", "Relu r"])
 
 
-@pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs", "_verifies_in_process")
+@pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 def test_comparisons_have_rows_for_engines(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     SimulatedMachine(lambda _: 1e-3).replace_real_one(monkeypatch)
     engines = ["onnxruntime", str(PLANTED), f"{PLANTED}:bf16"]

@@ -210,7 +210,7 @@ def test_every_command_is_tried() -> None:
     assert COMMANDS.keys() == group.commands.keys()
 
 
-@pytest.mark.usefixtures("_commands_share_process", "_checks_share_process")
+@pytest.mark.usefixtures("_checks_share_process")
 @pytest.mark.parametrize(
     ("command", "line"),
     [

@@ -319,7 +319,7 @@ def test_an_action_takes_options_of_its_class() -> None:
 
 
 @pytest.mark.slow  # the test above needs no tools
-@pytest.mark.usefixtures("in_process", "_commands_share_process", "_commands_measure_briefly")
+@pytest.mark.usefixtures("in_process", "_commands_measure_briefly")
 def test_tools_are_compared(folder: Path) -> None:
     batch("zoo/a.onnx", "--do", "compare", "--min-time=0.01", "--output-dir=out")
     assert cells("outcome") == {"a.onnx": "compared"}

@@ -47,7 +47,6 @@ from rewriting import cases, each, load
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 USUAL = SessionConfig("ENABLE_ALL", prepack_weights=True)
 LEAST = BenchmarkConfig(min_time=0.01, process_sets=2)
-pytestmark = pytest.mark.usefixtures("_commands_share_process")
 
 
 @pytest.fixture

@@ -13,9 +13,7 @@ from tiers import slow_unless
 
 import passwright
 
-pytestmark = pytest.mark.usefixtures(
-    "_few_combined_inputs", "_verifies_in_process", "_commands_share_process", "_commands_measure_briefly"
-)
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process", "_commands_measure_briefly")
 TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) y = Relu(a) }"
 BRIEF: dict[str, Any] = {"min_time": 0.01, "threads": 1}
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {

@@ -95,7 +95,6 @@ def test_maps_are_read(tmp_path: Path) -> None:
         assert passwright.info(source).models[0].outputs["output_probability"] == "seq(map(int64, float))"
 
 
-@pytest.mark.usefixtures("_commands_share_process")
 def test_commands_take_or_refuse_them(tmp_path: Path) -> None:
     model, file, other = tmp_path / "m.onnx", tmp_path / "m.ort", tmp_path / "other.ort"
     onnx.save(load(MIXED), model)
@@ -248,7 +247,6 @@ def test_builds_with_all_operators_lack_types_alone() -> None:
     assert build.lacks(needed) == {("", "Mul"): "of type double of inputs 0"}
 
 
-@pytest.mark.usefixtures("_commands_share_process")
 def test_info_writes_and_checks_configurations(tmp_path: Path) -> None:
     files = [tmp_path / "relu.ort", tmp_path / "mixed.ort"]
     for file, text in zip(files, ("g (float[4] x) => (float[4] y) { y = Relu(x) }", MIXED), strict=True):

@@ -71,7 +71,6 @@ def faults(value: Any, schema: dict[str, Any], root: dict[str, Any], place: str 
             yield from faults(item, part, root, f"{place}[{number}]")
 
 
-@pytest.mark.usefixtures("_commands_share_process")
 @pytest.mark.parametrize("name", slow_unless(QUICK, [*CALLS, *FURTHER]))
 def test_reports_fit_their_schemas(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -45,7 +45,7 @@ def elu_beside_products(g, x):
         m = g.Tanh(g.MatMul(m, g.const(np.full((256, 256), 0.01, np.float32))))
     return g.Where(g.LessOrEqual(m, g.const(np.float32(2))), g.Celu(x), g.Selu(x, alpha=1.0, gamma=1.0))
 '''
-pytestmark = pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs", "_verifies_in_process")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 NAMESPACE: dict[str, Any] = {}
 exec(PLUGIN, NAMESPACE)  # the same rule in a file and here
 SLOW = RulePass("slow-down", (NAMESPACE["elu_beside_products"],))

@@ -172,7 +172,7 @@ def test_commands_say_what_runs_where(model: Path, monkeypatch: pytest.MonkeyPat
     assert len(kernels) > 1
 
 
-@pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs", "_verifies_in_process")
+@pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 @each(
     ("text", "budget", "taken"),
     {"divided": (TAIL, None, SPLIT), "lossy": (TAIL, "5%", f"{SPLIT}:bf16"), "whole": (NETWORK, None, "onnxruntime")},

@@ -70,7 +70,7 @@ from typer.testing import CliRunner
 
 from passwright import tune
 
-pytestmark = pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs", "_verifies_in_process")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 TEXT = """g (float[N,4] x) => (float[N,4] y) <float[4] w = {1, 2, 3, 4}>
 { a = Identity(x) b = Relu(a) c = Relu(b) y = Mul(c, w) }"""
 LATENCY = Objective()

@@ -32,7 +32,6 @@ from simulated_races import SimulatedMachine
 from tiers import needs_openvino
 from typer.testing import CliRunner
 
-pytestmark = pytest.mark.usefixtures("_commands_share_process")
 TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) b = Sigmoid(a) y = Mul(a, b) }"
 OTHER = SessionConfig(
     "ENABLE_EXTENDED", ("ConstantFolding", "A.b-c_1"), prepack_weights=False, allow_spinning=False,

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 from passwright import optimize
 
-pytestmark = pytest.mark.usefixtures("_commands_share_process", "_verifies_in_process")
+pytestmark = pytest.mark.usefixtures("_verifies_in_process")
 BAD, USAGE = 1, 2
 RNG = np.random.default_rng(0)
 WEIGHTS = {"w": RNG.normal(size=(8, 8)).astype(np.float32)}

@@ -15,7 +15,7 @@ from simulated_races import SimulatedMachine
 
 from passwright import quantize, tune
 
-pytestmark = pytest.mark.usefixtures("_commands_share_process", "_verifies_in_process")
+pytestmark = pytest.mark.usefixtures("_verifies_in_process")
 INEXACT = str(Path(__file__).parent.with_name("inexact_engine.py"))
 TEXT = "g (float[N,4] x) => (float[N,4] y) <float[4] w = {1, 2, 3, 4}> { a = Relu(x) y = Mul(a, w) }"
 

@@ -37,7 +37,7 @@ from sample_reports import quantization
 
 from passwright import quantize
 
-pytestmark = pytest.mark.usefixtures("_commands_share_process", "_verifies_in_process")
+pytestmark = pytest.mark.usefixtures("_verifies_in_process")
 DIGITS = ROOT / "golden_models" / "trained"
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e"
 
@@ -73,7 +73,7 @@ def simulate_races(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, _commands_share_process: None) -> Run:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run with simulated races."""
     folder = tmp_path_factory.mktemp("run")
     model, page, report = (folder / name for name in ("o.onnx", "page.html", "report.json"))

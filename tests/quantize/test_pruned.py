@@ -23,7 +23,7 @@ from rewriting import load
 
 from passwright import quantize
 
-pytestmark = pytest.mark.usefixtures("_commands_share_process", "_verifies_in_process")
+pytestmark = pytest.mark.usefixtures("_verifies_in_process")
 DIGITS = ROOT / "golden_models" / "trained" / "digits_mlp.onnx"
 
 

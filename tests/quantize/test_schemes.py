@@ -37,7 +37,7 @@ from rewriting import cases, each, load, op_types, run
 from simulated_races import SimulatedMachine
 from tiers import needs_openvino, slow_unless
 
-pytestmark = pytest.mark.usefixtures("_commands_share_process", "_verifies_in_process")
+pytestmark = pytest.mark.usefixtures("_verifies_in_process")
 SPEC = QUANTIZATION_TARGETS["portable"].spec({})
 RNG = np.random.default_rng(0)
 FEEDS = [{"x": RNG.normal(size=(1, 8, 6, 6)).astype(np.float32)} for _ in range(4)]
@@ -358,7 +358,7 @@ def test_rules_of_plugins_take_part(tmp_path: Path) -> None:
         lossy_passes([cancel_negations])
 
 
-@pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs", "_verifies_in_process")
+@pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 @pytest.mark.parametrize("schemes", slow_unless({"half-weights"}, ("half-weights", "static,half-weights")))
 def test_a_model_is_quantized_from_end_to_end(schemes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     SimulatedMachine(lambda _: 1e-3).replace_real_one(monkeypatch)
@@ -404,7 +404,7 @@ def test_a_result_that_is_larger_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
     assert report.notes[-1].startswith("the result is larger than the original")
 
 
-@pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs", "_verifies_in_process")
+@pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 @each(("time", "searching"), [(1e4, (0.5, 3)), (0.0, (0.1, 2))])
 def test_races_are_short_where_little_time_is_left(
     time: float, searching: tuple[float, int], monkeypatch: pytest.MonkeyPatch

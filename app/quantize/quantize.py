@@ -133,7 +133,7 @@ def quantize_model(model: ModelLike, options: QuantizationOptions) -> Quantizati
     Options:
         data: inputs to calibrate with: .npz files, a folder of ONNX test data, `file.py:reader`, an iterable of feeds,
             or a CalibrationDataReader of onnxruntime. Without it, inputs are generated from `seed`, and by default,
-            only schemes that need no calibration are tried.
+            only schemes that need no calibration are tried. Calibration, search and report use separate parts of it.
         labelled, metric: measure accuracy as for `bench`. Without labels, candidates are compared with the original.
         scheme: "auto", or names of schemes.
         goal: what to minimize: latency, size or memory.
@@ -144,22 +144,10 @@ def quantize_model(model: ModelLike, options: QuantizationOptions) -> Quantizati
         target: the processor or engine that the result is for; this machine by default.
         leave: values or operators that stay in float.
         plugin: plugins whose rules with contract LOSSY run before the rules of each scheme.
-        trials, time: limits of the search: the number of scored trials, and seconds.
+        trials, time: limits: the number of scored trials of the search, and the seconds of the call.
         journal: a file that makes an interrupted search resumable.
         json, html: files for the report as JSON and as a page. Either of them, or `op_errors`, measures the errors of
             single ops on a few calibration samples.
-
-    `data` to calibrate with: an .npz file or several, a folder of ONNX test data, `file.py:reader`, an iterable of
-    feeds, or a CalibrationDataReader of onnxruntime. Without it, inputs are drawn from `seed`, and by default only
-    schemes that need no calibration are tried. `labelled` and `metric` measure accuracy as for `bench`; without labels,
-    candidates are compared with the original. Separate parts of the data are used for calibration, for the search and
-    for the report. `scheme`: "auto" or names. `goal`: latency, size or memory. In weights4 and weights8, `block_size`
-    weights share a scale, and a zero point if `asymmetric`. With `int8_cache`, past and present keys and values of the
-    result are int8. `target`: this machine by default. `leave`: values or operators that stay in float. Rules of
-    contract LOSSY of `plugin` run before the rules of each scheme. The search ends after `trials` scored trials,
-    the call after `time` seconds; with a `journal`, an interrupted search can be resumed.
-    `json`: a file for the report as JSON, `html`: for a page of HTML. Either of them, or `op_errors`, measures the
-    errors of single ops on a few calibration samples.
 
     Raises ModelError for an unusable model or data, UsageError for unusable options, UnverifiableError if the original
     fails on all inputs, and VerificationError if its optimized float model is wrong.

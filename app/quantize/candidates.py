@@ -34,8 +34,8 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.ort_files import different_bits, is_ort_place, write_ort
 from ...passes.cleanup.constants import MergeConstants
 from ...passes.cleanup.merge_duplicates import MergeDuplicates
-from ...passes.quantization.low_rank import LayerRank, LowRankPlan
-from ...passes.quantization.pruning import PruningPlan, RemovedChannels
+from ...passes.quantization.low_rank import LayerRank
+from ...passes.quantization.pruning import RemovedChannels
 from ...passes.quantization.static_groups import added_bias
 from ...passes.support.operand_queries import unless_declined
 from ..measure.feeds import drawn_feeds
@@ -44,8 +44,19 @@ SMALL_MODEL = 1 << 20  # bytes of weights
 MUCH = 0.1  # of the bytes of the weights of a small model: its inner names are short if they take more
 COMPARED_SAMPLES = 8  # on which a file of onnxruntime is compared with the session that wrote it
 MERGE_EQUAL = (MergeConstants(), MergeDuplicates())
-Reduction = PruningPlan | LowRankPlan
-"""Channels, or ranks of layers, that a base scheme removes from the float model."""
+
+
+class Reduction(Struct, frozen=True):
+    """What a base scheme removes from the float model, and the `share` of the multiplications that is left."""
+
+    share: float = 1.0
+    removed: Sequence[RemovedChannels] = ()
+    ranks: Sequence[LayerRank] = ()
+
+    @property
+    def count(self) -> int:
+        """The number of groups of channels, or of layers, that have fewer channels or a lower rank."""
+        return len(self.removed) + len(self.ranks)
 
 
 class Scheme(Struct, frozen=True):
@@ -109,15 +120,15 @@ def _sources(passes: Sequence[Pass]) -> frozenset[str]:
 class Candidate:
     """A compressed model, the lossy changes that made it, and the reasons why passes did not change other places.
 
-    `removed`: what its float model lacks. `shortened`: the names of the float model in place of which its values have
-    short ones.
+    `is_reduced`: its float model lacks channels or ranks. `shortened`: the names of the float model in place of which
+    its values have short ones.
     """
 
     model: Model = field(repr=False)
     changes: tuple[Change, ...]
     is_external: bool
     declines: Mapping[str, str] = field(default_factory=dict[str, str])
-    removed: Sequence[RemovedChannels | LayerRank] = ()
+    is_reduced: bool = False
     shortened: set[str] = field(default_factory=set[str], repr=False)
 
     @property
@@ -169,7 +180,7 @@ class Candidate:
         """
         graph, size = self.model.graph, constant_bytes(self.model.graph)
         graphs = list(graph.with_subgraphs())
-        if not (self.changes or self.removed) or size >= SMALL_MODEL:
+        if not (self.changes or self.is_reduced) or size >= SMALL_MODEL:
             return
         graph.context.has_provenance = False
         fixed = {*graph.inputs, *graph.outputs, *(v for g in graphs for v in g.pinned)}
@@ -200,25 +211,14 @@ class Candidate:
 class CandidateBuilder(Struct, frozen=True):
     """Makes candidates from a float model with one scheme, optionally without some of its changes.
 
-    `method` is the calibration method of the ranges in the spec. `reduction` describes what the `source` lacks; None if
-    it has all.
+    `method` is the calibration method of the ranges in the spec. `reduction` is what the `source` lacks.
     """
 
     source: ModelSource
     scheme: Scheme
     spec: QuantizationSpec
     method: Method = "minmax"
-    reduction: Reduction | None = None
-
-    @property
-    def removed(self) -> Sequence[RemovedChannels]:
-        """The removed channels."""
-        return self.reduction.removed if isinstance(self.reduction, PruningPlan) else ()
-
-    @property
-    def ranks(self) -> Sequence[LayerRank]:
-        """The layers of low rank."""
-        return self.reduction.ranks if isinstance(self.reduction, LowRankPlan) else ()
+    reduction: Reduction = Reduction()
 
     def build(self, left: Collection[ChangeKey] = ()) -> Candidate:
         """Build the candidate without the changes at the places in `left`, whose weights may still be stored.
@@ -239,7 +239,7 @@ class CandidateBuilder(Struct, frozen=True):
         made = tuple(c for c in result.change_log.changes if c.by in self.scheme.sources)
         declined = (result.change_log.declines.get(p.name, {}) for p in (*self.scheme.lossy, *self.scheme.stores))
         reasons = {place: reason for found in declined for place, reason in found.items()}
-        return Candidate(result.model, made, self.source.is_external, reasons, (*self.removed, *self.ranks))
+        return Candidate(result.model, made, self.source.is_external, reasons, self.reduction.count > 0)
 
 
 def replaced_operators(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, str]:

@@ -53,7 +53,7 @@ from ..report.notebook import report_card
 from ..report.number_text import plural
 from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
-from .candidates import Candidate
+from .candidates import Candidate, Reduction
 from .document import describe, loss_text, scheme_text, summary_line
 from .excluded_names import excluded_names
 from .fused_groups import fusion_check
@@ -209,6 +209,7 @@ def quantize_prepared(
             notes.append(INTEGER_CACHE.format(*counts, pasts[0], presents[0]))
         if options.int8_cache and taken is not None and (left := caching_ops(taken.candidate.model.graph)):
             notes.append(f"--int8-cache: {plural(len(left), 'cache')} stay in float, such as {left[0].outputs[1].name}")
+    reduction = Reduction() if taken is None else taken.builder.reduction
     report = QuantizationReport(
         setup.source.label,
         "" if taken is None else taken.trial.scheme,
@@ -232,9 +233,9 @@ def quantize_prepared(
         session.precision if taken is None else taken.session(session).precision,
         options.goal,
         search.ended_by,
-        1.0 if taken is None or taken.builder.reduction is None else taken.builder.reduction.share,
-        () if taken is None else tuple(taken.builder.removed),
-        () if taken is None else tuple(taken.builder.ranks),
+        reduction.share,
+        reduction.removed,
+        reduction.ranks,
         options=options.chosen,
     )
     if taken is not None and taken.trial.changed:

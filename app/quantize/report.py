@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,8 +110,8 @@ class QuantizationReport:
     goal: Goal = "latency"
     ended_by: str = ""
     multiplications: float = 1.0
-    removed: tuple[RemovedChannels, ...] = ()
-    ranks: tuple[LayerRank, ...] = ()
+    removed: Sequence[RemovedChannels] = ()
+    ranks: Sequence[LayerRank] = ()
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property

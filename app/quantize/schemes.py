@@ -41,7 +41,7 @@ from ...passes.quantization.channels import ChannelClasses
 from ...passes.quantization.dynamic import QUANTIZE_LSTM
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
 from ...passes.quantization.layer_rounding import RoundLayers, layer_pairs, rounded_layers
-from ...passes.quantization.low_rank import FactorLayers, LowRank, LowRankPlan, factorable_ops
+from ...passes.quantization.low_rank import FactorLayers, LowRank, factorable_ops
 from ...passes.quantization.pruning import PruneChannels, Pruning, input_rows
 from ...passes.quantization.recurrent import STATES, ScanRecurrentOps
 from ...passes.quantization.weight_rounding import gram_inputs, joint_grams
@@ -208,9 +208,13 @@ class Calibration:
     def reduced(self, base: str, share: float) -> tuple[Calibration, Reduction]:
         """The calibration of the model with a share of its multiplications by a base scheme, and what was removed."""
         if (base, share) not in self._reduced:
-            plan = self.pruning.plan(share) if base == PRUNED.name else self.low_rank.plan(share)
-            change = FactorLayers(plan) if isinstance(plan, LowRankPlan) else PruneChannels(plan)
-            self._reduced[base, share] = self.after(change) or self, plan
+            if base == PRUNED.name:
+                pruned = self.pruning.plan(share)
+                change, reduction = PruneChannels(pruned), Reduction(pruned.share, removed=pruned.removed)
+            else:
+                factored = self.low_rank.plan(share)
+                change, reduction = FactorLayers(factored), Reduction(factored.share, ranks=factored.ranks)
+            self._reduced[base, share] = self.after(change) or self, reduction
         return self._reduced[base, share]
 
     def rounded(self, best: BuiltCandidate) -> CandidateBuilder | None:
@@ -385,17 +389,17 @@ def reduced_schemes(calibration: Calibration | None, finalists: Sequence[BuiltCa
     """The best finalists with fewer bits, made from the best reduced model within the budget, and from larger ones."""
     bases = [b.builder for b in finalists if b.builder.scheme.is_base]
     narrow = [b.builder for b in finalists if b.builder.scheme.lossy and not b.builder.scheme.is_base]
-    if calibration is None or not bases or not narrow or bases[0].reduction is None:
+    if calibration is None or not bases or not narrow:
         return {}
     base, least, name = narrow[0], bases[0].reduction.share, bases[0].scheme.name
 
     def narrowed(share: float, _: object) -> CandidateBuilder:
-        data, plan = calibration.reduced(name, share)
+        data, reduction = calibration.reduced(name, share)
         ranges = data.ranges(base.method) if base.scheme.needs_ranges else base.spec.ranges
         ranges = data.extremes if base.scheme.takes_extremes else ranges
         grams = data.grams if base.spec.rounding == "gptq" else {}
         return CandidateBuilder(
-            data.source, scheme, replace(base.spec, ranges=ranges, grams=grams, remembered={}), base.method, plan
+            data.source, scheme, replace(base.spec, ranges=ranges, grams=grams, remembered={}), base.method, reduction
         )
 
     def rounded(share: float, best: BuiltCandidate) -> CandidateBuilder | None:
@@ -430,8 +434,8 @@ def _reduced_variants(
             _, pruned = calibration.reduced(PRUNED.name, SHARES[0])
             if pruned.share <= SHARES[-1]:
                 return None
-        data, plan = calibration.reduced(scheme.name, share)
-        return CandidateBuilder(data.source, scheme, spec, reduction=plan)
+        data, reduction = calibration.reduced(scheme.name, share)
+        return CandidateBuilder(data.source, scheme, spec, reduction=reduction)
 
     for share in SHARES:
         yield _share_text(share), partial(reduced, share)

@@ -378,7 +378,7 @@ class Search:
         except PassesError as e:
             trial.outcome = f"invalid: {format_error(e)}"
             return None
-        trial.changed = len(candidate.changes) + len(builder.removed) + len(builder.ranks)
+        trial.changed = len(candidate.changes) + builder.reduction.count
         if not trial.changed and (builder.scheme.lossy or not builder.scheme.precision):
             trial.outcome = "it changes no op"
             return None

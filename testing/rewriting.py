@@ -149,7 +149,8 @@ def becomes(
         checker.check_model(out)  # pyright: ignore[reportUnknownMemberType] - a parameter of it has no full type
         if runs:
             keeps_names = not any(getattr(p, "reuses_names", False) for p in passes)
-            is_conditional = _has_condition(passes, change_log)
+            conditional = {r.name for r in _rules(passes) if r.contract.kind == CONDITIONAL}
+            is_conditional = any(c.by in conditional for c in change_log.changes)
             options = {"finite_only": is_conditional, "compare_regions": keeps_names}
             require_equivalent(model, out, exact=change_log.is_exact, **options)
         expected = load(after, result.graph.opsets.get("", opset))
@@ -160,12 +161,6 @@ def becomes(
             declined = dict.fromkeys(f"{name} declined: {why}" for name, why in reasons)
             raise AssertionError("\n".join(("wanted (-) and got (+):", *ndiff(wanted, got), *declined)))
         return out
-
-
-def _has_condition(passes: Sequence[Rule | Pass], change_log: ChangeLog) -> bool:
-    """Whether a rule that made a change is correct only under a condition."""
-    conditional = {r.name for r in _rules(passes) if r.contract.kind == CONDITIONAL}
-    return any(c.by in conditional for c in change_log.changes)
 
 
 def _rules(passes: Sequence[Rule | Pass]) -> list[Rule]:

@@ -62,13 +62,9 @@ def unfused_groups(model: Path, changes: Collection[ChangeKey]) -> dict[ChangeKe
         places[int(tag)]: f"onnxruntime computes it in float, as {node.op_type}"
         for node in all_nodes(made.graph.node)
         for tag in TAG.findall(node.name)
-        if int(tag) in places and not _computes_on_integers(node.op_type)
+        if int(tag) in places and not (node.op_type.startswith("QLinear") or node.op_type in INTEGER_OPS)
     }
     return {key: in_float[key[1]] for key in changes if key[1] in in_float}
-
-
-def _computes_on_integers(op_type: str) -> bool:
-    return op_type.startswith("QLinear") or op_type in INTEGER_OPS
 
 
 def _group_places(model: onnx.ModelProto, wanted: Collection[str]) -> dict[int, str]:

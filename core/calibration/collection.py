@@ -66,7 +66,8 @@ def collect_statistics(
         folder = stack.enter_context(ScratchFolder())
         loaded, path = _model_file(model, folder)
         dtypes = _float_types(loaded.graph, dict.fromkeys((*names, *channels, *grams)))
-        tested_for_nan = _values_tested_for_nan(loaded.graph)
+        tests = (op for g in loaded.graph.with_subgraphs() for op in g.ops("IsNaN"))
+        tested_for_nan = frozenset(v.name for op in tests for v in op.inputs if v is not None)
         samples = _write_samples(feeds, folder)
         memory = session_memory(path, config)
         process: WorkerProcess[CollectionWorker] = worker_pool().take(WORKER)
@@ -133,12 +134,6 @@ def _model_file(model: Model | ModelSource | onnx.ModelProto | str | Path, folde
     path = folder / "model.onnx"
     write_for_sessions(loaded, path)
     return loaded, path
-
-
-def _values_tested_for_nan(graph: Graph) -> frozenset[str]:
-    """The names of the values that an IsNaN reads."""
-    tests = (op for g in graph.with_subgraphs() for op in g.ops("IsNaN"))
-    return frozenset(v.name for op in tests for v in op.inputs if v is not None)
 
 
 def _float_types(graph: Graph, names: Iterable[str]) -> dict[str, int]:

@@ -157,7 +157,8 @@ class NetReader:
         for o in info.output:
             o.name = moved.get(o.name, o.name)
         names = _value_names(net, moved)
-        tensors = [_named_tensor(d["tensor"], names[key]) for key, d in net.nodes(data=True) if _has_tensor(d)]
+        given = ((key, d) for key, d in net.nodes(data=True) if d["kind"] in {"input", "initializer"})
+        tensors = [_named_tensor(d["tensor"], names[key]) for key, d in given if d.get("tensor") is not None]
         declared, there = {i.name for i in info.input}, set(names.values())
         if (gone := next((o.name for o in info.output if o.name not in there), None)) is not None:
             raise ModelError(f"no node provides output {gone}")
@@ -283,15 +284,11 @@ def _named_tensor(given: Any, name: str) -> Tensor:
     return tensor
 
 
-def _has_tensor(data: Mapping[str, Any]) -> bool:
-    """Whether a value is an initializer or an input with a default, whose tensor is written."""
-    return data["kind"] in {"input", "initializer"} and data.get("tensor") is not None
-
-
 def _value_names(net: nx.MultiDiGraph[Any], moved: Mapping[str, str]) -> dict[Any, str]:
     """The names of the values by key, replaced in a body by `moved`. Raises ModelError for invalid nodes or names."""
     names: dict[Any, str] = {}
     known: dict[str, Any] = {}
+    sparse = {t.values.name for t in net.graph["graph"].sparse_initializer}
     for key, data in net.nodes(data=True):
         kind = data.get("kind")
         if kind not in {OP, *VALUE_KINDS}:
@@ -311,17 +308,13 @@ def _value_names(net: nx.MultiDiGraph[Any], moved: Mapping[str, str]) -> dict[An
         other = known.setdefault(name, key)
         if other != key and not kind == net.nodes[other]["kind"] == "outer":
             raise ModelError(f"two values are named {name}: nodes {other!r} and {key!r}")
-        if kind == "initializer" and data.get("tensor") is None and not _is_sparse(net, name):
+        if kind == "initializer" and data.get("tensor") is None and name not in sparse:
             raise ModelError(f"initializer {name} has no tensor")
         names[key] = name
     wrong = next(((u, v) for u, v in net.edges() if (u in names) == (v in names)), None)
     if wrong is not None:
         raise ModelError(f"the edge from {wrong[0]!r} to {wrong[1]!r} is invalid: edges connect ops and values")
     return names
-
-
-def _is_sparse(net: nx.MultiDiGraph[Any], name: str) -> bool:
-    return any(t.values.name == name for t in net.graph["graph"].sparse_initializer)
 
 
 def _require_net(net: Any) -> onnx.GraphProto:

@@ -80,12 +80,6 @@ class OutputFile(Struct, frozen=True):
         return is_named_so and path.parent.resolve() == self.target.parent
 
 
-def _require_model_name(path: Path) -> None:
-    """Raise UsageError for a name that onnx treats as a model in a text format."""
-    if path.suffix.lower() in TEXT_SUFFIXES:
-        raise UsageError(f"{path}: {path.suffix} is a text format, but models are written in binary: use .onnx")
-
-
 def _status(path: Path) -> os.stat_result | None:
     """The status of a file; None if it or its folder does not exist. Raises OSError."""
     try:
@@ -131,7 +125,8 @@ class OutputPaths(Struct, frozen=True):
         """The paths by field, as given by a caller. Raises ModelError for unwritable ones."""
         files = {field: OutputFile.at(path) for field, path in paths.items() if path is not None}
         if "model" in files:
-            _require_model_name(files["model"].path)
+            if (path := files["model"].path).suffix.lower() in TEXT_SUFFIXES:
+                raise UsageError(f"{path}: {path.suffix} is a text format, but models are written in binary: use .onnx")
             _require_utf8(files["model"].target)
         folder = None if repro_folder is None else Path(repro_folder)
         if folder is not None:

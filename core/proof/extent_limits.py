@@ -176,7 +176,8 @@ class Watched:
         """The decisions of a fragment; None if there are none."""
         graph = fragment.model.graph
         deciding = [(node, read) for node, read in deciding_nodes(graph, obligation) if read]
-        inner = frozenset(tuple(n.output) for node, _ in deciding for n in _inner_nodes(node))
+        inside = (n for node, _ in deciding for body in subgraphs(node) for n in all_nodes(body.node))
+        inner = frozenset(tuple(n.output) for n in inside if n.op_type not in PLAIN and not n.domain)
         outputs = [*dict.fromkeys(name for _, read in deciding for name in read)]
         if not outputs:
             return None
@@ -394,12 +395,6 @@ def deciding_nodes(graph: onnx.GraphProto, obligation: Obligation) -> Iterator[t
         symbolic.update(node.output if is_symbolic or follows else ())
         drawn.update(node.output if is_drawn else ())
         grown.update(node.output if not is_drawn and (follows or (is_symbolic and node.op_type in SOURCES)) else ())
-
-
-def _inner_nodes(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes in the bodies of a node that may decide."""
-    for body in subgraphs(node):
-        yield from (n for n in all_nodes(body.node) if n.op_type not in PLAIN and not n.domain)
 
 
 def outcome_of(op_type: str, arrays: Sequence[Array], attributes: Mapping[str, Any]) -> list[bool]:

@@ -39,17 +39,14 @@ class NumberDecision(Struct, frozen=True):
 
 def outcomes_of(decide: Callable[..., Outcomes], operands: Sequence[Any]) -> Outcomes:
     """The outcomes of a decision; small arrays of integers have outcomes for each element."""
-    if decide in (entry, narrowed, unlisted) or not any(map(_is_array, operands)):
+    are_arrays = (type(v) is np.ndarray and v.dtype.kind in "iu" and v.size <= MAX_ARRAY for v in operands)
+    if decide in (entry, narrowed, unlisted) or not any(are_arrays):
         return decide(*operands)
     try:
         elements = np.broadcast(*operands)
     except ValueError:
         return NOTHING
     return _joined(*(decide(*numbers) for numbers in elements))
-
-
-def _is_array(value: Any) -> bool:
-    return type(value) is np.ndarray and value.dtype.kind in "iu" and value.size <= MAX_ARRAY
 
 
 def quotient(a: Any, b: Any) -> Outcomes:

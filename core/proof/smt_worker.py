@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
+from ..ir.tensor import first_line
 from ..processes.onnx_calls import call_directly
 from ..processes.process_limits import limit_memory, prepare_to_crash
 from ..processes.worker_process import serve
@@ -40,7 +41,7 @@ def answer(question: Question) -> Answer:
             reasons.append(str(e))
             continue
         except (NotApplicable, z3.Z3Exception) as e:
-            return Answer(AnswerKind.UNKNOWN, _first_line(e))
+            return Answer(AnswerKind.UNKNOWN, first_line(e)[:MAX_REASON])
         if found.outcome is not AnswerKind.PROVED:
             return found
         done.append(sizes)
@@ -199,10 +200,6 @@ def number_of(value: Term, dtype: np.dtype[Any]) -> Any:
         value = value.approx(30)
     with np.errstate(over="ignore"):
         return dtype.type(float(value.as_fraction()))
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).split("\n") or [""])[0][:MAX_REASON]
 
 
 class SmtWorker:

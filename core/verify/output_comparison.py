@@ -155,7 +155,8 @@ class _ComparedArrays(Struct, frozen=True):
             if has_similar_jumps(off, self.distances, [(far > allowed, far) for far in ways]):
                 excused = off
         count = int(np.count_nonzero(excused))
-        if count > min(limit, _most_jumps(_jumps(self.x, m, threshold) for m in jumps)):
+        moved = ((distances(self.x, m) > threshold) | ~has_same_finiteness(self.x, m) for m in jumps)
+        if count > min(limit, _most_jumps(moved)):
             count, excused = 0, np.zeros_like(off)
         off = off & ~excused
         error = float(np.where(excused, 0.0, self.distances).max())
@@ -222,11 +223,6 @@ def _jump_mask(x: Array, y: Array, perturbed: list[Array], threshold: float) -> 
         found |= (far > threshold) & (off <= 2 * far) & np.isfinite(y)
         found |= ~(np.isfinite(x) & np.isfinite(y)) & _equal_or_both_nan(m, y)
     return found
-
-
-def _jumps(x: Array, m: Array, threshold: float) -> Array:
-    """Elements that change by more than `threshold`, or between finite and non-finite."""
-    return (distances(x, m) > threshold) | ~has_same_finiteness(x, m)
 
 
 def _equal_or_both_nan(x: Array, y: Array) -> Array:

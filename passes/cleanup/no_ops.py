@@ -156,14 +156,10 @@ def is_known_zero(v: Value | None) -> bool:
             if not made_of or len(queue) > MAX_PARTS:
                 return False
             continue
-        if not isinstance(tensor, Tensor) or not _holds_zeros(tensor):
+        found = tensor.array if isinstance(tensor, Tensor) else None
+        if found is None or found.dtype.kind != "f" or found.any() or np.signbit(found).any():
             return False
     return True
-
-
-def _holds_zeros(tensor: Tensor) -> bool:
-    data = tensor.array
-    return data.dtype.kind == "f" and not data.any() and not np.signbit(data).any()
 
 
 # Where the condition holds, onnxruntime returns 0 for -0.

@@ -365,7 +365,8 @@ class ChannelClasses:
         i = j = p = q = 0
         while p < len(before) or q < len(after):  # axes i to p become axes j to q
             left, right = sym.prod(dims[i:p]), sym.prod(dims[len(before) + j : len(before) + q])
-            is_behind = q == len(after) or (p < len(before) and (p == i or _divides(left, right)))
+            divides = left != right and sym.divide(right, left) is not None
+            is_behind = q == len(after) or (p < len(before) and (p == i or divides))
             p, q = (p + 1, q) if is_behind else (p, q + 1)
             left, right = sym.prod(dims[i:p]), sym.prod(dims[len(before) + j : len(before) + q])
             if (left == right and q > j and p > i) or (p == len(before) and q == len(after)):
@@ -387,11 +388,6 @@ class ChannelClasses:
             found[places[0]] = np.repeat(outer, extent // len(outer))
         else:
             found[places[0]] = self._join_all(outer.reshape(extent, -1).T)
-
-
-def _divides(a: sym.SymInt, b: sym.SymInt) -> bool:
-    """Whether `a` is less than `b` in that it divides it."""
-    return a != b and sym.divide(b, a) is not None
 
 
 def _number(d: sym.SymInt | None) -> int:

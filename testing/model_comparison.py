@@ -45,7 +45,6 @@ ALL_COMBINED, NO_COMBINED = (0, 1), (0, 0)
 COMBINED_ONE_IN = 6  # of the combined input sets, each generated model gets one in this many; other models get others
 NEARLY_OVERFLOWING_FACTOR = 64  # between the largest numbers of a type and of a model that may overflow
 INVALID_MODEL_ERRORS = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError)
-MIN_ULPS, MAX_ULPS = 1, 8  # units in the last place by which every number is moved
 MIN_GROWTH = 2  # of a change under more ulps, at least; a jump stays as large, and explains nothing
 MAX_MENDED = 48  # input sets that are modified to satisfy a condition
 TIMEOUT = 60.0  # seconds for a comparison in a worker process

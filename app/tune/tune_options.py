@@ -119,19 +119,14 @@ class TuneOptions(
     )
 
     def __post_init__(self) -> None:
-        """Raise UsageError for invalid numbers and names."""
+        """Raise UsageError for invalid numbers and names, and for options of accuracy without a budget."""
         from ...passes.pipelines import PIPELINES  # noqa: PLC0415 - imports onnx
+        from ..measure.criterion import Budget  # noqa: PLC0415 - as above
+        from ..quantize.schemes import requested_schemes  # noqa: PLC0415 - as above
 
         super().__post_init__()
         for name in self.pipeline:
             require(name in PIPELINES, f"--pipeline {name}: choose from {', '.join(PIPELINES)}")
-        self._require_budget()
-
-    def _require_budget(self) -> None:
-        """Raise UsageError for options of accuracy without a budget, and for unknown schemes."""
-        from ..measure.criterion import Budget  # noqa: PLC0415 - imports onnx
-        from ..quantize.schemes import requested_schemes  # noqa: PLC0415 - as above
-
         if self.budget is not None:
             Budget.parse(self.budget)
             requested_schemes(self.scheme, "", "qdq")

@@ -3,13 +3,4 @@
 from .check import CheckInconclusive, CheckResult, RuleIsWrong, check_pass, check_rule, examine
 from .rewriting import becomes, stays
 
-__all__ = [
-    "CheckInconclusive",
-    "CheckResult",
-    "RuleIsWrong",
-    "becomes",
-    "check_pass",
-    "check_rule",
-    "examine",
-    "stays",
-]
+__all__ = ["CheckInconclusive", "CheckResult", "RuleIsWrong", "becomes", "check_pass", "check_rule", "examine", "stays"]

@@ -79,12 +79,7 @@ def apply_rule(rule: Rule, case: Case, other_rules: Sequence[Rule] = (), setting
 
 
 def _fault_of_result(
-    rule: Rule,
-    result: RewriteResult,
-    case: Case,
-    after: onnx.ModelProto,
-    other_rules: Sequence[Rule],
-    setting: Setting,
+    rule: Rule, result: RewriteResult, case: Case, after: onnx.ModelProto, other_rules: Sequence[Rule], setting: Setting
 ) -> Fault | None:
     """The fault of a rule that fired at a wrong place, differently in a second run, or again on its own result."""
     if case.no_fire_reason and any(change.place == case.place for change in result.change_log.changes):

@@ -84,11 +84,7 @@ Comparer = Callable[[RewriteComparison], Discrepancy | None]
 
 
 def compare_case(
-    rule: Rule,
-    case: Case,
-    after: onnx.ModelProto,
-    compare: Comparer,
-    combined_part: tuple[int, int] = ALL_COMBINED,
+    rule: Rule, case: Case, after: onnx.ModelProto, compare: Comparer, combined_part: tuple[int, int] = ALL_COMBINED
 ) -> Fault | None:
     """The discrepancy of `after` from the case's model, if any. Raises UnverifiableError if the case does not run."""
     before, made = case.model.SerializeToString(), after.SerializeToString()

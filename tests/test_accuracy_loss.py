@@ -119,10 +119,7 @@ def test_verdicts(files: Path, line: str, code: int, shown: str) -> None:
         "form": (("--budget", "1"), "--budget 1: not of the form 1% (relative) or 0.5pt (absolute)"),
         "bits": (("--budget", "1%", "--exact"), "give only one of --exact and --budget"),
         "labels alone": (("--labelled", "x.npz"), "--labelled needs --budget"),
-        "metric alone": (
-            ("--budget", "1%", "--metric", "m.py"),
-            "--metric m.py needs a labelled set: give --labelled",
-        ),
+        "metric alone": (("--budget", "1%", "--metric", "m.py"), "--metric m.py needs a labelled set: give --labelled"),
         "two sets": (
             ("--budget", "1%", "--labelled", "x.npz", "--inputs", "x.npz"),
             "give only one of --inputs and --labelled",

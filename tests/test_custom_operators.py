@@ -516,8 +516,7 @@ def test_a_library_that_does_not_end_is_named(compiled: Callable[[str], Path], m
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [(None, "no such library"), (b"\0" * 100, "invalid ELF header"), (b"", "file too short")],
+    ("content", "message"), [(None, "no such library"), (b"\0" * 100, "invalid ELF header"), (b"", "file too short")]
 )
 def test_files_that_are_no_libraries(tmp_path: Path, content: bytes | None, message: str) -> None:
     file = tmp_path / "no.so"

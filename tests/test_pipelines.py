@@ -471,10 +471,7 @@ def test_unreadable_files_are_rejected(folder: Path) -> None:
         with pytest.raises(UsageError, match=f"cannot read {name}.toml: {message}"):
             make_pipeline(f"{name}.toml:a")
     (folder / "latin.toml").write_bytes(b'[a]\npasses = ["\xe9"]')
-    for name, message in (
-        ("latin", "latin.toml:1: not UTF-8 text"),
-        ("gone", "cannot read gone.toml: No such file"),
-    ):
+    for name, message in (("latin", "latin.toml:1: not UTF-8 text"), ("gone", "cannot read gone.toml: No such file")):
         with pytest.raises(UsageError, match=message):
             make_pipeline(f"{name}.toml:a")
 

@@ -743,10 +743,7 @@ def test_a_rule_has_a_pattern() -> None:
         "too few": (lambda g, x: g.Add(x), "Add takes 2 inputs, not 1"),
         "too many": (lambda g, x: g.Clip(x, x, x, x), "Clip takes 1 to 3 inputs, not 4"),
         "too many beside others": (lambda g, x: g.Add(x, x, ..., x), "Add takes 2 inputs, not 3"),
-        "starred parameter": (
-            lambda g, *xs: g.Concat(*xs),
-            "the star belongs to the inputs, not to the parameter *xs",
-        ),
+        "starred parameter": (lambda g, *xs: g.Concat(*xs), "the star belongs to the inputs, not to the parameter *xs"),
         "unknown name": (lambda g, x: g.Add(x, undefined), "name 'undefined' is not defined"),  # noqa: F821
         "arithmetic": (lambda g, x: g.Neg(x % 2), "a pattern must call operators of g"),
         "an input and an attribute": (

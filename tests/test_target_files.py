@@ -161,10 +161,7 @@ MISTAKES = {
         'name = "t"\n[operators]\nResize = { attributes = { mod = [1] } }',
         "Resize has no attribute or input mod at any opset; did you mean mode",
     ),
-    "an input": (
-        'name = "t"\n[operators]\nConv = { constant = ["V"] }',
-        "Conv has no attribute or input V at any",
-    ),
+    "an input": ('name = "t"\n[operators]\nConv = { constant = ["V"] }', "Conv has no attribute or input V at any"),
     "a type": ('name = "t"\n[operators]\nConv = { dtypes = ["float23"] }', "Conv: there is no element type float23"),
     "a key": (
         'name = "t"\n[operators]\nConv = { rank = [4] }',

@@ -212,10 +212,7 @@ ADD = "g (float[2] x) => (float[2] y) { y = Add(x, x) }"
         "avoided": (lambda: any_target(avoided={"Add": (Support(),)}), "^target t: avoided takes forms"),
         "others": (lambda: any_target(others="all"), "^target t: others takes 'none', 'standard' or a function"),
         "last": (lambda: any_target(last=("drop-identity",)), "^target t: last takes a list of passes"),
-        "decompositions": (
-            lambda: any_target(decompositions=(len,)),
-            "^target t: decompositions takes a list",
-        ),
+        "decompositions": (lambda: any_target(decompositions=(len,)), "^target t: decompositions takes a list"),
     },
 )
 def test_arguments_of_other_types(make: Callable[[], object], message: str) -> None:

@@ -67,10 +67,7 @@ class Outputs(Struct, frozen=True):
         taken = {os.path.realpath(path) for path in others if path is not None}
         for name, path in self.files:
             OutputFile.at(path)
-            require(
-                os.path.realpath(path) not in taken,
-                f"--format {name}:{path}: the command already uses this file",
-            )
+            require(os.path.realpath(path) not in taken, f"--format {name}:{path}: the command already uses this file")
             taken.add(os.path.realpath(path))
 
     @contextmanager

@@ -286,9 +286,7 @@ def describe_reports(found: ReportsDifference) -> Document:
             Tile("better", str(len(better)), tone="good" if better else ""),
             Tile("figures", str(len(found.changes)), note=f"of {plural(models, 'model')}"),
         ],
-        evidence=[
-            Section("figures", "Figures", [_table(shown, TERMINAL), _table(found.changes, CARD | PAGE)]),
-        ],
+        evidence=[Section("figures", "Figures", [_table(shown, TERMINAL), _table(found.changes, CARD | PAGE)])],
         blocks=[Lines([f"times are not compared, as conditions differ: {c}" for c in found.conditions], "note")],
         findings=[Finding(Level.ERROR, "regression", "worse", _line(c), found.other) for c in worse],
     )

@@ -30,14 +30,7 @@ from ..registry.python_data import data_files, read_given
 from ..report.notebook import report_card, report_line
 from ..report.progress import phase_callback, with_keywords
 from . import benchmark
-from .accuracy import (
-    LabelledSet,
-    figures_of_parts,
-    jackknife_interval,
-    labelled_outputs,
-    load_metric,
-    notes_about,
-)
+from .accuracy import LabelledSet, figures_of_parts, jackknife_interval, labelled_outputs, load_metric, notes_about
 from .bench_options import BenchOptions
 from .execution_provider import engine_versions, session_configs
 from .feeds import Feeds, isolated_run_check, make_feeds

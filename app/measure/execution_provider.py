@@ -11,15 +11,7 @@ from msgspec import Struct
 from ...core.errors import UnknownNameError, UsageError
 from ...core.ort.engines import ONNXRUNTIME, SINGLE, EngineChoice, engine_label, find_engine, parse_engine
 from ...core.ort.onnxruntime_engine import available_providers
-from ...core.ort.sessions import (
-    ALL_LEVELS,
-    CPU,
-    ENABLE_ALL,
-    MAX_THREADS,
-    PROVIDER_SUFFIX,
-    SessionConfig,
-    short_name,
-)
+from ...core.ort.sessions import ALL_LEVELS, CPU, ENABLE_ALL, MAX_THREADS, PROVIDER_SUFFIX, SessionConfig, short_name
 from ...core.plugins.pass_spec import parse_specs
 from ...core.support.regular_files import open_regular
 from ...core.support.suggestions import did_you_mean

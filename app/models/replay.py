@@ -107,11 +107,7 @@ def describe(report: ReplayReport) -> Document:
 
 
 def replay(
-    file: str | Path,
-    *,
-    trust_plugins: bool = False,
-    output: str | Path | None = None,
-    progress: Progress = None,
+    file: str | Path, *, trust_plugins: bool = False, output: str | Path | None = None, progress: Progress = None
 ) -> ReplayReport:
     """Repeat the run that `optimize(..., reproducer=file)` recorded, and compare the outcomes.
 

@@ -17,13 +17,7 @@ from ...core.ir.op_schemas import input_kind, input_names
 from ...core.ir.values import Value
 from ...core.operators.operands import attribute_or_input
 from ...core.rewriting.pattern import Bindings, OpPattern, Var, VariadicVar, match_op
-from ..report.descriptions import (
-    condition_text,
-    describe_origin,
-    describe_producer,
-    format_attribute_value,
-    ordinal,
-)
+from ..report.descriptions import condition_text, describe_origin, describe_producer, format_attribute_value, ordinal
 
 
 class MismatchKind(StrEnum):

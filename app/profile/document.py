@@ -23,10 +23,7 @@ MAX_NAMES = 2  # in a cell
 
 
 def describe(
-    report: ProfileReport,
-    limit: int = MAX_NODES,
-    run: Report | None = None,
-    visualization: Visualization | None = None,
+    report: ProfileReport, limit: int = MAX_NODES, run: Report | None = None, visualization: Visualization | None = None
 ) -> Document:
     """Describe times by op and of the `limit` slowest nodes; add the page sections of our own `run`."""
     threads = plural(report.threads, "thread") if report.threads else "a thread for each core"

@@ -91,11 +91,7 @@ class QuantizationOptions(
         default=False, help="Make past and present keys and values int8, which changes these inputs and outputs."
     )
     goal: Goal = search_option(
-        "latency",
-        "What to minimize: latency, size or memory.",
-        "GOAL",
-        parse=_parse_goal,
-        is_own=True,
+        "latency", "What to minimize: latency, size or memory.", "GOAL", parse=_parse_goal, is_own=True
     )
     target: str = option(
         "",

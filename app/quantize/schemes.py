@@ -119,12 +119,7 @@ SCHEMES: Mapping[str, Scheme] = {
             (STORE_INT8_WEIGHTS,),
             stores=STORE_WEIGHTS["int8-weights"][1:],
         ),
-        Scheme(
-            "half",
-            "arithmetic in float16, inputs and outputs unchanged",
-            (ConvertToHalf(),),
-            takes_extremes=True,
-        ),
+        Scheme("half", "arithmetic in float16, inputs and outputs unchanged", (ConvertToHalf(),), takes_extremes=True),
         PRUNED,
         LOW_RANK,
         Scheme("half-weights", "weights stored in float16, arithmetic in float32", STORE_WEIGHTS["half-weights"]),

@@ -20,14 +20,7 @@ from ...core.run.pipeline import Pass
 from ...core.support.confidence_intervals import AS_FAST, RatioInterval
 from ..measure.agreement import Score
 from ..measure.criterion import Criterion
-from .candidates import (
-    Candidate,
-    CandidateBuilder,
-    by_operator,
-    changed_weights,
-    replaced_names,
-    replaced_operators,
-)
+from .candidates import Candidate, CandidateBuilder, by_operator, changed_weights, replaced_names, replaced_operators
 from .journal import Journal
 
 MAX_REBUILDS = 4  # to leave out groups that onnxruntime does not fuse

@@ -78,9 +78,7 @@ def read_pipeline_file(path: Path, reserved_names: Mapping[str, str]) -> dict[st
     return pipelines
 
 
-HEAD = re.compile(
-    r"""\s*(?:\[\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))\s*\]|(?:"([^"]*)"|'([^']*)'|([\w-]+))\s*[.=])""",
-)
+HEAD = re.compile(r"""\s*(?:\[\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))\s*\]|(?:"([^"]*)"|'([^']*)'|([\w-]+))\s*[.=])""")
 """The head of a table, or a key, in a line of TOML; its name is in one of the groups."""
 
 

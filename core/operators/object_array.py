@@ -273,8 +273,7 @@ def _reduced(like: ObjectArray, name: str, x: Any, axis: Axes = 0, **options: An
     rows = rows.reshape(-1, *rows.shape[len(axes) :]) if rows.size else rows.reshape(0, *rows.shape[len(axes) :])
     if len(rows):
         found = reduce(
-            partial(map_cells, partial(like.domain.apply, name, x.dtype)),
-            (rows[i, ...] for i in range(len(rows))),
+            partial(map_cells, partial(like.domain.apply, name, x.dtype)), (rows[i, ...] for i in range(len(rows)))
         )
     else:
         found = np.full(rows.shape[1:], NEUTRAL.get(name, options.get("initial")), object)

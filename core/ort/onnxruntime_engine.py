@@ -13,12 +13,7 @@ from .sessions import ENABLE_ALL, OrtSession, SessionConfig, inference_session
 
 def load(model: bytes | Path, settings: EngineSettings) -> EngineSession:
     """A session with all optimizations, as users run it; raises onnxruntime's errors."""
-    config = SessionConfig(
-        ENABLE_ALL,
-        prepack_weights=True,
-        memory_patterns=True,
-        intra_op_threads=settings.threads,
-    )
+    config = SessionConfig(ENABLE_ALL, prepack_weights=True, memory_patterns=True, intra_op_threads=settings.threads)
     return OrtSession(inference_session(model, config))
 
 

@@ -395,11 +395,7 @@ def compare_first_at(
 
 
 def compare_at(
-    obligation: Obligation,
-    redraw: Redraw | None,
-    sizes: Mapping[str, int],
-    points: Points,
-    enough: int = ENOUGH_DRAWS,
+    obligation: Obligation, redraw: Redraw | None, sizes: Mapping[str, int], points: Points, enough: int = ENOUGH_DRAWS
 ) -> Coverage:
     """Compare the outputs at enough random points. Raises Difference, NotApplicable and EvaluationError."""
     least = 2 * ENOUGH_DRAWS if obligation.is_thorough else 2 if has_roots(obligation) else 1

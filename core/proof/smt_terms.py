@@ -139,11 +139,7 @@ def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
 
 
 REAL = Kind(
-    "real",
-    z3.RealSort(),
-    {**REAL_FUNCTIONS, **REAL_OPERATIONS},
-    _real,
-    {**REAL_DOMAINS, "divide": _is_nonzero_divisor},
+    "real", z3.RealSort(), {**REAL_FUNCTIONS, **REAL_OPERATIONS}, _real, {**REAL_DOMAINS, "divide": _is_nonzero_divisor}
 )
 """Floats as real numbers: no rounding, no NaN, no infinity and only one zero."""
 

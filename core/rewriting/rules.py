@@ -128,12 +128,7 @@ CONDITIONAL = "conditional"
 """The kind of contracts with a condition."""
 
 
-def conditional(
-    condition: str = "",
-    *,
-    assume: Pattern | None = None,
-    each: Pattern | None = None,
-) -> Contract:
+def conditional(condition: str = "", *, assume: Pattern | None = None, each: Pattern | None = None) -> Contract:
     """Results are the same only if a condition on the numbers holds, which cannot be read from the graph.
 
     `assume` states the condition as an expression of variables of the pattern, so that inputs can be tried and proofs

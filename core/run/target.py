@@ -186,10 +186,7 @@ def _at(names: Sequence[str], index: int) -> str:
 
 
 def _unlike(
-    given: Sequence[tuple[str, Value]],
-    allowed: Mapping[str, Collection[Any]],
-    fact: Callable[[Value], Any],
-    what: str,
+    given: Sequence[tuple[str, Value]], allowed: Mapping[str, Collection[Any]], fact: Callable[[Value], Any], what: str
 ) -> Iterator[str]:
     """Yield the inputs whose type or rank is not among those allowed."""
     for name, value in given:

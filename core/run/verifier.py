@@ -58,10 +58,7 @@ class Verifier(Struct, frozen=True):
                 result = run.rewrite()
 
     def _check(
-        self,
-        run: PipelineRun,
-        result: RewriteResult,
-        writer: ModelWriter,
+        self, run: PipelineRun, result: RewriteResult, writer: ModelWriter
     ) -> tuple[RewriteResult, ExportedModel, Verdict]:
         """The result, with its failure if it is wrong, as it is written, and the verdict on it."""
         result, exported = writer.export(run, result)

@@ -49,9 +49,7 @@ LATER_VALUES = {
     ("ScatterND", "reduction"): {b"max": 18, b"min": 18},
 }
 """Values of attributes, and the opset that introduced each, if it is later than the opset of the attribute."""
-RENAMED_VALUES = {
-    ("GridSample", 20): ("mode", {b"linear": b"bilinear", b"cubic": b"bicubic"}),
-}
+RENAMED_VALUES = {("GridSample", 20): ("mode", {b"linear": b"bilinear", b"cubic": b"bicubic"})}
 """By operator and opset, an attribute some of whose values had different names before."""
 RANKS = {("GridSample", 20): 4}
 """By operator and opset, the only rank of the first input that was accepted before."""

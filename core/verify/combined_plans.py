@@ -73,11 +73,7 @@ class KindRecord:
 
 
 def combined_plans(
-    inputs: Sequence[InputSpec],
-    accepted: Sequence[Sizes],
-    constants: ModelConstants,
-    fixed: frozenset[str],
-    seed: int,
+    inputs: Sequence[InputSpec], accepted: Sequence[Sizes], constants: ModelConstants, fixed: frozenset[str], seed: int
 ) -> list[InputPlan]:
     """Plans for combined input sets: all kinds in turn, starting with the kinds that find most mistakes.
 
@@ -103,11 +99,7 @@ def combined_plans(
 
 
 def plans_near(
-    inputs: Sequence[InputSpec],
-    accepted: Sequence[Sizes],
-    hints: InputHints,
-    fixed: frozenset[str],
-    seed: int,
+    inputs: Sequence[InputSpec], accepted: Sequence[Sizes], hints: InputHints, fixed: frozenset[str], seed: int
 ) -> list[InputPlan]:
     """Plans for what a rewritten model changes."""
     constants = hints.constants

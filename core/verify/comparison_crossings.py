@@ -184,12 +184,7 @@ def _moving(start: InputSet, i: InputSpec, rng: np.random.Generator) -> Ray:
 
 
 def crossing_sets(
-    probe: ComparisonProbe,
-    inputs: Sequence[InputSpec],
-    start: InputSet,
-    budget: WorkBudget,
-    seconds: float,
-    seed: int,
+    probe: ComparisonProbe, inputs: Sequence[InputSpec], start: InputSet, budget: WorkBudget, seconds: float, seed: int
 ) -> Iterator[InputSet]:
     """Input sets on both sides of the limits of each comparison; one run of the probe takes so many seconds of work."""
     rng = np.random.default_rng([seed, *map(ord, CROSSINGS)])

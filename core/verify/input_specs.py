@@ -449,13 +449,7 @@ def input_specs(model: Model) -> list[InputSpec]:
     most = min(MAX_FOLLOWED_VALUES, max(1, MAX_ALL_FOLLOWED // max(len(graph.inputs), 1)))
     found = ((v, _input_spec(v, graph.input_defaults.get(v), most)) for v in (*required, *graph.input_defaults))
     return [
-        replace(
-            i,
-            is_control=v in control,
-            is_size=v in sizes,
-            may_be_empty=may_be_empty,
-            why_nonempty=why_nonempty,
-        )
+        replace(i, is_control=v in control, is_size=v in sizes, may_be_empty=may_be_empty, why_nonempty=why_nonempty)
         for v, i in found
     ]
 

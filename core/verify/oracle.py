@@ -272,11 +272,7 @@ class Oracle:
             raise UnverifiableError(f"no inputs are left: {reason} on {input_set}")
 
     def compare(
-        self,
-        model: Loadable,
-        options: ComparisonOptions = USUAL,
-        *,
-        backend: Backend | None = None,
+        self, model: Loadable, options: ComparisonOptions = USUAL, *, backend: Backend | None = None
     ) -> Verdict:
         """Compare `model` with the original up to the first input set on which it fails, starting with finite ones.
 
@@ -353,10 +349,7 @@ class Oracle:
         )  # fmt: skip
 
     def _compare_in_time(
-        self,
-        chosen: Sequence[ReferenceRun],
-        compare_on: Callable[[ReferenceRun], Mismatch | None],
-        tried: _Comparisons,
+        self, chosen: Sequence[ReferenceRun], compare_on: Callable[[ReferenceRun], Mismatch | None], tried: _Comparisons
     ) -> None:
         """Compare on the input sets of the runs, starting with finite ones, until a failure or the end of the time.
 

@@ -132,11 +132,7 @@ class OracleProcess:
         return [ReferenceRun(s, LazyValues(cache(partial(self._outputs, s)))) for s in self._state().input_sets]
 
     def compare(
-        self,
-        model: Loadable,
-        options: ComparisonOptions = USUAL,
-        *,
-        config: SessionConfig | None = None,
+        self, model: Loadable, options: ComparisonOptions = USUAL, *, config: SessionConfig | None = None
     ) -> Verdict:
         """Compare `model` with the original like an `Oracle`; in a session with another `config` if given.
 

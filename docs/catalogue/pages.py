@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from facts import (
-    family_docstring,
-    opsets,
-    options,
-    pass_docstring,
-    passes_by_family,
-    rule_details,
-    rules_by_operator,
-)
+from facts import family_docstring, opsets, options, pass_docstring, passes_by_family, rule_details, rules_by_operator
 from onnx import defs
 from passwright.app.registry.guarantees import recorded_proof
 from passwright.core import Pass, Rule, RulePass

@@ -27,7 +27,7 @@ ATTEMPTS = 400
 MORE_EXAMPLES = {
     "drop_unit_resize": Example(
         18, "g (float[n,3,2,2] x) => (float[n,3,2,2] y) <int64[2] s = {2,2}> { y = Resize<axes=[2,3]>(x, , , s) }"
-    ),
+    )
 }
 """Models for lines of a rule that the search for models seldom reaches."""
 

@@ -6,12 +6,7 @@ from math import copysign
 
 from ...core import EXACT, Op, RewriteBuilder, Value, conditional, require, rule
 from ...core.ir.dtypes import FLOATS
-from ..support.operand_queries import (
-    NO_NEGATIVE_ZERO,
-    is_finite,
-    require_broadcastable_to,
-    required_scalar,
-)
+from ..support.operand_queries import NO_NEGATIVE_ZERO, is_finite, require_broadcastable_to, required_scalar
 from .value_ranges import CLAMPS, ValueRange, build_clamp, clamp_of, range_of, type_limits
 
 

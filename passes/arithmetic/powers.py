@@ -119,8 +119,7 @@ def drop_sign_before_even_power(g: RewriteBuilder, x: Value, c: Value | None = N
     contract=conditional(
         "no power overflows, and no inner one underflows to 0",
         assume=lambda g, x, inner, outer: g.And(
-            g.And(is_finite(g, inner), is_finite(g, outer)),
-            g.Equal(g.Greater(g.Abs(inner), 0), g.Greater(g.Abs(x), 0)),
+            g.And(is_finite(g, inner), is_finite(g, outer)), g.Equal(g.Greater(g.Abs(inner), 0), g.Greater(g.Abs(x), 0))
         ),
     ),
     group="merge-powers",

@@ -17,14 +17,7 @@ import numpy as np
 from ...core import EXACT, Op, RewriteBuilder, Value, conditional, require, rule
 from ...core.ir.dtypes import CPU_FLOATS, HALF_OR_SINGLE
 from ..support.operand_queries import is_finite, require_broadcastable_to
-from .polynomials import (
-    affine_form,
-    is_close,
-    linear_coefficient,
-    require_dtype,
-    require_polynomial,
-    scalar_constant,
-)
+from .polynomials import affine_form, is_close, linear_coefficient, require_dtype, require_polynomial, scalar_constant
 
 TANH_SCALE = sqrt(2 / pi)
 TANH_CUBIC = 0.044715

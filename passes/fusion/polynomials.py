@@ -10,13 +10,7 @@ from onnx import helper
 
 from ...core import MatchFailure, Op, Value, broadcasts_to, require
 from ...core.ir.dtypes import CPU_FLOATS
-from ..support.operand_queries import (
-    BROADCASTING_OPSET,
-    has_n_consumers,
-    is_rounding,
-    required_scalar,
-    varying_inputs,
-)
+from ..support.operand_queries import BROADCASTING_OPSET, has_n_consumers, is_rounding, required_scalar, varying_inputs
 
 MAX_DEPTH = 5  # of the expressions read: 0.8 * (x + 0.04 * x * (x * x)) has that many operators on its longest way
 MAX_TERMS = 4

@@ -5,14 +5,7 @@ from __future__ import annotations
 from ...core import EXACT, Op, RewriteBuilder, Value, require, rule, same_extent
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ...core.operators.operands import slice_bounds, slice_range
-from ..support.operand_queries import (
-    constant_numbers,
-    known,
-    known_extent,
-    known_scalar,
-    operand,
-    required_producer,
-)
+from ..support.operand_queries import constant_numbers, known, known_extent, known_scalar, operand, required_producer
 from .attention import extent_of, head_count, split_heads, split_into_heads
 from .polynomials import require_dtype
 

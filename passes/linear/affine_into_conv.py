@@ -23,15 +23,7 @@ from ..support.operand_queries import (
     required_producer,
     varying_operand,
 )
-from .affine import (
-    ARITHMETIC,
-    ONE,
-    ZERO,
-    Affine,
-    other_operand,
-    require_no_gelu,
-    required_affine,
-)
+from .affine import ARITHMETIC, ONE, ZERO, Affine, other_operand, require_no_gelu, required_affine
 from .convolution import (
     CONVOLUTIONS,
     INPUT_AXIS,

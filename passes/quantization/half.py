@@ -393,10 +393,7 @@ def to_brain(wide: Array, name: str) -> Array:
     return narrow
 
 
-STORED_TYPES = {
-    "float16": (to_half, CAST_OPSET),
-    "bfloat16": (to_brain, BRAIN_CAST_OPSET),
-}
+STORED_TYPES = {"float16": (to_half, CAST_OPSET), "bfloat16": (to_brain, BRAIN_CAST_OPSET)}
 """The types of stored weights, each with its conversion and the first opset at which Cast reads it."""
 
 

@@ -95,11 +95,7 @@ class ConvertOpset:
         return _convert(graph, self._plan(graph, exact=change_log.exact_only), self.name, change_log)
 
     def _plan(self, graph: Graph, *, exact: bool) -> OpsetConversion:
-        from ...core.transform.opset_conversion import (  # noqa: PLC0415 - few runs convert
-            MissingKernel,
-            plan_conversion,
-            plan_highest_conversion,
-        )
+        from ...core.transform.opset_conversion import MissingKernel, plan_conversion, plan_highest_conversion  # noqa: PLC0415 - few runs convert
 
         version = self.opset
         if self.for_onnxruntime and version > (newest := highest_opset_of_onnxruntime()):

@@ -525,13 +525,6 @@ def _scan(site: OpSite) -> None:
 
 
 OP_GENERATORS: Mapping[str, OpGenerator] = MappingProxyType(
-    {
-        **_by_operator(),
-        "If": _if,
-        "Loop": _loop,
-        "Scan": _scan,
-        **data_movement.OP_GENERATORS,
-        **lookups.OP_GENERATORS,
-    }
+    {**_by_operator(), "If": _if, "Loop": _loop, "Scan": _scan, **data_movement.OP_GENERATORS, **lookups.OP_GENERATORS}
 )
 """The generator of each operator; operators without one get equal inputs."""

@@ -33,10 +33,7 @@ def double_later(g: RewriteBuilder, x: Value, p: list[int]) -> Value:
     return g.Transpose(x, perm=p) * 2
 
 
-@rule(
-    lambda g, x: g.one_of("Abs", "Sign")(g.Unsqueeze(x, axes=lambda axes: axes == [0])),
-    contract=EXACT,
-)
+@rule(lambda g, x: g.one_of("Abs", "Sign")(g.Unsqueeze(x, axes=lambda axes: axes == [0])), contract=EXACT)
 def expand_later(g: RewriteBuilder, x: Value) -> Value:
     """Abs(Unsqueeze(x)) => Unsqueeze(Abs(x)), and Sign"""
     return g.Unsqueeze(getattr(g, g.root.type)(x), [0])

@@ -33,8 +33,7 @@ def asks_for_ever(graph: Graph, change_log: ChangeLog) -> int:
 
 
 @mistake(
-    "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { y = Relu(x) a = Identity(x) z = Exp(a) }",
-    wrong={"y": "raised"},
+    "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { y = Relu(x) a = Identity(x) z = Exp(a) }", wrong={"y": "raised"}
 )
 @rule(lambda g, x: g.Relu(x))
 def attribute_of_wrong_type(g: RewriteBuilder, x: Value) -> Value:

@@ -169,12 +169,7 @@ def test_original_without_changes_has_a_page(run: Run) -> None:
     [
         ("latency", "", 2, "no candidate was within the budget and faster or smaller"),
         ("size", "", 2, "no candidate was within the budget and smaller"),
-        (
-            "latency",
-            "time",
-            0,
-            "the search ran out of time before a candidate that may be faster or smaller",
-        ),
+        ("latency", "time", 0, "the search ran out of time before a candidate that may be faster or smaller"),
         ("latency", "time", 2, "the search ran out of time, and none of the 2 scored candidates was within the"),
         (
             "memory",

@@ -16,12 +16,7 @@ from passwright.passes.pipelines import BUILT_IN
 from passwright.testing.case import Case, FaultKind
 from passwright.testing.fault_report import CheckResult
 from passwright.testing.fuzzing import RuleTester
-from passwright.testing.guided_search import (
-    MAX_SAME_FINGERPRINT,
-    GeneratedCase,
-    fingerprint,
-    guided_search,
-)
+from passwright.testing.guided_search import MAX_SAME_FINGERPRINT, GeneratedCase, fingerprint, guided_search
 from passwright.testing.model_comparison import Discrepancy, RewriteComparison
 from passwright.testing.models.choices import Choices
 from passwright.testing.models.dictionary import dictionary_of

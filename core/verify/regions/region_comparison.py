@@ -481,12 +481,7 @@ class _Group:
         if original is None or rewritten is None:
             return OutputDifference()
         judgement = RegionJudgement(
-            cut_point,
-            original,
-            rewritten,
-            _joined(values, input_set.feeds),
-            self.regions.timeout,
-            input_set.is_finite,
+            cut_point, original, rewritten, _joined(values, input_set.feeds), self.regions.timeout, input_set.is_finite
         )
         defined = (expected, result) if is_near else judgement.as_defined(expected, result)
         saturates = defined[0] is not expected

@@ -50,11 +50,7 @@ class SharedValues(Struct, frozen=True):
 
     @classmethod
     def of(
-        cls,
-        original: ValueGraph,
-        rewritten: ValueGraph,
-        excluded: Collection[str] = (),
-        compared: Collection[str] = (),
+        cls, original: ValueGraph, rewritten: ValueGraph, excluded: Collection[str] = (), compared: Collection[str] = ()
     ) -> SharedValues:
         """The shared values of two models; excluded ones that are `compared` are also cut points. O(V + E)."""
         computed = _computed(original)

@@ -120,11 +120,7 @@ def test_renamed_inner_values_do_not_change_ops() -> None:
         ("drop_default", FailureKind.INTERFACE, "input d was removed"),
         ("change_default", FailureKind.INTERFACE, "overridable initializer d changed"),
         ("raise_opset", FailureKind.INTERFACE, "opset 17 of ai.onnx became 18"),
-        (
-            "other_domain",
-            FailureKind.INTERFACE,
-            "it added operators of com.microsoft, which the model does not use",
-        ),
+        ("other_domain", FailureKind.INTERFACE, "it added operators of com.microsoft, which the model does not use"),
         ("own_operator", FailureKind.INTERFACE, "it added QuickElu, which opset 17 of ai.onnx does not have"),
         ("assert_in_c", FailureKind.RAISED, "tool:assert_in_c: RuntimeError: erase: Assertion `unused` failed. again"),
         ("make_cycle", FailureKind.RAISED, "its result is not a model: "),

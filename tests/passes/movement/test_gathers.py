@@ -16,18 +16,7 @@ from passwright.passes.movement.gathers import (
 )
 from passwright.passes.structure.sequences import sequence_at_of_split
 from rewrite_tables import Rewrites
-from rewriting import (
-    apply_passes,
-    becomes,
-    each,
-    initializers,
-    load,
-    op_types,
-    require_equivalent,
-    run,
-    stays,
-    to_onnx,
-)
+from rewriting import apply_passes, becomes, each, initializers, load, op_types, require_equivalent, run, stays, to_onnx
 
 from passwright import optimize
 

@@ -88,7 +88,7 @@ LAST_SHARE = 0.25  # of the time, for the scores and the race of the result
 SCORE_SHARE = 0.05  # of the time, for a run of the original on all samples of a score
 RACE_SHARE = 0.3  # of the time that is left of a search, for the calls of a race
 RACE_END = 0.5  # of the time that is left of a search, after which no further processes of a race begin
-FAR = 2.0  # times the budget, from which a candidate is not followed by others of its scheme
+FAR = 2.0  # times the budget; if the loss is surely more, others of the scheme are not tried next
 LEAST_RACE_TIME = 0.1  # seconds of calls of a model, however little time is left
 SMALL_CONSTANTS = "fold-constants{max_growth=4kB,max_share=0.01}"  # engines fold the others as they load the model
 SEARCHING, OPTIMIZING, DESCRIBING = "searching", "optimizing the float model", "describing the result"
@@ -439,7 +439,8 @@ def measured_result(
         score, excess = setup.criteria.excess(built.path, built.session(setup.racing.scoring))
         if excess:
             built.trial.outcome = f"over the budget {excess}"
-            is_far = score.loss > FAR * setup.budget.amount
+            least, _ = score.interval or (score.loss, score.loss)
+            is_far = least > FAR * setup.budget.amount
             found = [] if is_far else [b for b in search.more_accurate(built) if b.key not in known]
             waiting += found
             known |= {b.key for b in found}

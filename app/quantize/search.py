@@ -28,14 +28,14 @@ LESS = 0.97  # of the bytes of a candidate: its weights are stored with fewer bi
 SMALLER = 0.9  # of the original's bytes: a candidate that is as fast has to be at most as large
 LINEAR = frozenset({"Conv", "Gemm", "MatMul"})  # without which nothing else is quantized
 FASTER_WITHOUT = 0.97  # of the time with an operator quantized, below which it stays in float
-FAST = 0.5  # of the original's time: none of the integer operators of a candidate that takes less is slow
+FAST = 0.5  # of the original's time; if a candidate takes less, none of its integer operators is slow
 WIDE = 8  # bits of weights whose rounding to 4 does most harm
 FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of the model after that
 CHOOSING = 0.5  # of the time that is left: after it no further scheme is built before the others are scored
 OPERATORS = 0.25  # of the time that is left, for races of candidates with an operator in float
 BASE_GAIN = 0.5  # of the gain of the smallest reduced model: those within the budget are larger
 SIZE_GAIN = 0.5  # of a logarithm of sizes, which counts as much as one of times
-REDUCING = 8  # scores, as long as which it takes at least to find a reduced model, and to compress it
+REDUCING = 8  # times the seconds of a score: finding a reduced model and compressing it take at least as long
 RESERVE = 1.25  # times the seconds of a search, up to which candidates are scored if none is within the budget
 REPLACING = 1.1  # times these seconds, up to which more accurate candidates are tried if another one was never scored
 CLOSER = 1.0  # dB of signal to noise, by which a candidate is more accurate than one with as much loss
@@ -243,7 +243,7 @@ class Search:
             first = self.stores if is_only else {b.trial.scheme for b in starts if not b.builder.scheme.is_base}
             waiting = sorted(self.ordered(starts), key=lambda b: b.trial.scheme not in first)
             while waiting:
-                start, *waiting = waiting
+                start = waiting.pop(0)
                 start.trial.outcome = start.trial.outcome or self._rejection(start, finalists)
                 if start.trial.outcome:
                     self._outrun += [start] if start.trial.outcome.endswith(ANOTHER) else []
@@ -268,9 +268,9 @@ class Search:
     ) -> list[BuiltCandidate]:
         """Repair candidates that are over the budget and may be better than the finalists.
 
-        Each takes as much of the remaining time as it may gain, compared with the best of those behind it, which are
-        then `waiting`. As much is left for schemes that are not built yet, with `has_more`, and for those made from a
-        base and finalists; without time for these, the base is left out.
+        The remaining time is shared between each and the best of those behind it, the last of which are `waiting`, in
+        proportion to what they may gain. With `has_more`, schemes that are not built yet get as much as the candidate,
+        and so do those made from a base and finalists. If there is no time for these, the base is left out.
         """
         gains = [self._gain(b, finalists) for b in [*over, *waiting]]
         found: list[BuiltCandidate] = []
@@ -427,11 +427,14 @@ class Search:
     def _race(self, entries: Sequence[BuiltCandidate]) -> None:
         """Measure candidates in one race, replacing earlier results.
 
-        Of those that only store weights with fewer bits, one stands for all, as they compute the same.
+        Of those that only store weights with fewer bits, the first one that runs stands for all: onnxruntime makes the
+        same floats of them. But they may take different memory.
         """
-        raced = [b for b in entries if b.trial.scheme not in self.stores]
-        storing = [b for b in entries if b.trial.scheme in self.stores]
-        if not (raced := [*raced, *storing[:1]]):
+        is_same = self.session.is_onnxruntime and self.goal != "memory"
+        storing = [b for b in entries if is_same and b.trial.scheme in self.stores]
+        alike = {b.path for b in storing[1:]}
+        raced = [b for b in entries if b.path not in alike]
+        if not raced:
             return
         key = f"race {' '.join(b.key for b in raced)}"
         found = self.journal.result(
@@ -445,6 +448,9 @@ class Search:
                 b.trial.ratio, b.trial.memory, b.trial.outcome = None, None, f"invalid: {measured}"
             else:
                 b.trial.ratio, b.trial.memory = measured.time, measured.memory
+        if storing and storing[0].trial.ratio is None:
+            self._race(storing[1:])
+            return
         for b in storing[1:]:
             b.trial.ratio, b.trial.memory = storing[0].trial.ratio, storing[0].trial.memory
 
@@ -462,18 +468,22 @@ class Search:
         return LIMITED if self.scored and self._is_exhausted(1.0 if finalists else RESERVE) else ""
 
     def _is_outrun(self, built: BuiltCandidate, finalists: Sequence[BuiltCandidate]) -> bool:
-        """Whether a finalist is surely better, and by more than as much as size decides."""
+        """Whether a finalist is surely better, by more than the difference up to which the smaller one is preferred."""
         ratio, others = self._interval(built), [f for b in finalists if (f := self._interval(b)) is not None]
         return ratio is not None and any(ratio.low > f.high and ratio.ratio > AS_FAST * f.ratio for f in others)
 
     def _undecided(self, finalists: Sequence[BuiltCandidate]) -> list[BuiltCandidate]:
-        """The finalists that were not measured, and those that may be the best one or no better than the original."""
+        """The finalists to race: those not measured, and those that may be the best, unless that is clear.
+
+        It is clear if their figures are the same, and if each is better than the original.
+        """
         unmeasured = [b for b in finalists if b.trial.ratio is None]
         measured = [(b, found) for b in finalists if b.trial.ratio and (found := self._interval(b)) is not None]
         most = AS_FAST * min((found.high for _, found in measured), default=0.0)
         close = [(b, found) for b, found in measured if found.low <= most]
         is_decided = self.goal == "size" or len({found for _, found in close}) < 2
-        is_decided &= all(found.high < 1 or b.trial.bytes <= SMALLER * self.size for b, found in close)
+        is_small = [self.goal == "latency" and b.trial.bytes <= SMALLER * self.size for b, _ in close]
+        is_decided &= all(small or found.high < 1 for small, (_, found) in zip(is_small, close, strict=True))
         is_late = self._elapsed > self.limits.seconds
         return unmeasured if is_decided or is_late else [*unmeasured, *(b for b, _ in close)]
 
@@ -483,13 +493,15 @@ class Search:
             if built.trial.ratio is None:
                 return False  # it does not run
             interval = self._interval(built)
-            if interval is not None and interval.high < (LESS if self.goal == "size" else 1):
+            if interval is not None and interval.high <= (LESS if self.goal == "size" else 1):
                 return True
             built.trial.outcome = "not smaller" if self.goal == "size" else "not smaller in memory"
             return False
         ratio = built.trial.ratio
         is_as_fast = ratio is not None and not ratio.is_slower
-        if ratio is not None and (ratio.high < 1 or (is_as_fast and built.trial.bytes <= SMALLER * self.size)):
+        is_small = built.trial.bytes <= SMALLER * self.size
+        is_faster = ratio is not None and ratio.high <= 1 and not ratio.inconclusive
+        if is_faster or (is_as_fast and is_small):
             return True
         if ratio is not None:
             built.trial.outcome = "neither faster nor smaller" if is_as_fast else "slower"
@@ -750,15 +762,16 @@ class Search:
         return found
 
     def _scored_like(self, over: BuiltCandidate, built: BuiltCandidate | None) -> BuiltCandidate | None:
-        """Score a candidate that takes as long as another, or longer with more ops in float.
+        """Score a candidate that takes as much time and memory as another, or up to the original's with more in float.
 
         Returns it if it is within the budget.
         """
         if built is None:
             return None
-        built.trial.ratio, built.trial.memory = over.trial.ratio, over.trial.memory
-        if over.trial.ratio is not None and len(built.left) > len(over.left):
-            built.trial.ratio = replace(over.trial.ratio, high=max(over.trial.ratio.high, 1.0))
+        figures = [over.trial.ratio, over.trial.memory]
+        if len(built.left) > len(over.left):
+            figures = [r and replace(r, high=max(r.high, 1.0)) for r in figures]
+        built.trial.ratio, built.trial.memory = figures
         return built if self._scored(built).is_within else None
 
 

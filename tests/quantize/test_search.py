@@ -34,6 +34,7 @@ from passwright.passes.quantization import weights as weight_rules
 from rewriting import cases, each, load, op_types, run
 from tiers import slow_unless
 
+OPENVINO = structs.replace(AS_USERS_RUN, engine="openvino")
 QUANTIZE_STATIC = rule_pass(static_groups, "quantize-static")
 
 LAYERS = 8
@@ -224,12 +225,21 @@ def test_a_result_that_takes_longer_than_in_the_search_is_compared_again(
         assert (taken.trial.scheme, after.bytes) == (expected, taken.trial.bytes)
 
 
-@pytest.mark.parametrize(("loss", "is_followed"), [(0.015, True), (0.021, False)])
+@each(
+    ("loss", "interval", "is_followed"),
+    [
+        (0.015, None, True),
+        (0.021, None, False),
+        (0.05, (-0.05, 0.15), True),  # one of 20 rows
+        (0.05, (0.03, 0.07), False),
+    ],
+)
 def test_a_result_far_over_the_budget_on_other_samples_is_not_followed_by_others_of_its_scheme(
-    loss: float, is_followed: bool, tmp_path: Path
+    loss: float, interval: tuple[float, float] | None, is_followed: bool, tmp_path: Path
 ) -> None:
+    """If it surely is."""
     search, schemes = built_search(tmp_path, MildlyHarmfulPlaces(("m1", "m3")))
-    finalists, over = search.run(schemes), Score(1 - loss, loss)
+    finalists, over = search.run(schemes), Score(1 - loss, loss, interval=interval)
     reported = SimpleNamespace(reference=1.0)
     setup = SimpleNamespace(
         budget=Budget.parse("1%"),
@@ -418,6 +428,36 @@ def test_a_candidate_with_ops_in_float_takes_at_most_as_long_as_the_original_unt
         (found,) = search.run(schemes)
         assert found.trial.ratio is not None
         assert (found.trial.ratio.ratio, found.trial.ratio.high) == raced
+
+
+@each("is_raced_after", [True, False])
+def test_a_candidate_with_ops_in_float_may_be_a_result_without_a_race(tmp_path: Path, is_raced_after: bool) -> None:
+    """If the caller races it, or if there is no time for one but the last: as large as the original, it is a gain."""
+    search, schemes = built_search(tmp_path, HarmfulPlaces(("m3",)), size=0, is_raced_after=is_raced_after)
+    score = search.criterion.score
+
+    def late(model: Any, config: Any) -> Score:
+        if (result := score(model, config)).loss < 1 and not is_raced_after:
+            search._start = monotonic() - 700
+        return result
+
+    search.criterion.score = late  # type: ignore[method-assign]
+    (found,) = search.run(schemes)
+    assert found.left
+    assert found.trial.ratio is not None
+    assert found.trial.ratio.ratio == 0.5
+
+
+def test_the_memory_of_a_candidate_with_ops_in_float_is_measured(tmp_path: Path) -> None:
+    """However much smaller the file is."""
+
+    def race(models: Sequence[Path], _: Any) -> list[RaceRatios | str]:
+        return [ratios(0.5, 0.01, 0.5 if "m3" in dequantized_values(path) else 0.8) for path in models]
+
+    search, schemes = built_search(tmp_path, HarmfulPlaces(("m3",)), race=race, goal="memory")
+    (found,) = search.run(schemes)
+    assert found.trial.memory is not None
+    assert found.trial.memory.ratio == 0.8
 
 
 def test_models_for_other_schemes_are_scored_last(tmp_path: Path) -> None:
@@ -689,6 +729,31 @@ def test_goals(tmp_path: Path, goal: str, large: RaceRatios, small: RaceRatios, 
     assert " ".join(b.trial.scheme for b in search.run(schemes)) == taken
     assert all(t.outcome for t in search.trials)
     assert search.ended_by == ""
+
+
+@each(
+    ("changes", "raced"),
+    {
+        "one": ({}, [["large"]]),
+        "the next if one does not run": ({"fails": "large"}, [["large"], ["small"]]),
+        "each for its memory": ({"goal": "memory"}, [["large", "small"]]),
+        "each in an engine that may multiply integers": ({"session": OPENVINO}, [["large", "small"]]),
+    },
+)
+def test_of_candidates_that_only_store_weights_one_is_raced(
+    tmp_path: Path, changes: dict[str, Any], raced: list[list[str]]
+) -> None:
+    found: list[list[str]] = []
+    fails = changes.pop("fails", "")
+
+    def race(models: Sequence[Path], _: Any) -> list[RaceRatios | str]:
+        names = ["small" if int8_sizes(path)[1024] == 2 else "large" for path in models]
+        found.append(names)
+        return ["no kernel" if name == fails else ratios(0.9, 0.01, 0.9) for name in names]
+
+    search, schemes = schemes_of_sizes(tmp_path, race=race, stores={"large": (), "small": ()}, **changes)
+    assert "small" in {b.trial.scheme for b in search.run(schemes)}
+    assert found == raced
 
 
 def test_size_alone_needs_no_race_before_candidates_are_scored(tmp_path: Path) -> None:

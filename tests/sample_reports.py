@@ -339,7 +339,7 @@ def quantization(names: Sequence[str]) -> QuantizationReport:
         ),
         Trial("static", "GPTQ, int8-weights", 198, 0, 123_456_789, Score(0.98765, 0.5), faster, TAKEN),
         Trial("weights4", "HQQ", 12, 186, 987_654, None, None, f"invalid: node {names[0]}"),
-        Trial("half-weights", "", 1198, 10, 0, None, RatioInterval(1.4, 1.3, 1.5), "slower and larger than another"),
+        Trial("half-weights", "", 1198, 10, 0, None, RatioInterval(1.4, 1.3, 1.5), "slower than another"),
     ]
     return QuantizationReport(
         names[1], "static", "GPTQ, int8-weights", "x86-vnni", "1%", "SNR (dB)", 40.0,

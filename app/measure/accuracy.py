@@ -27,7 +27,7 @@ from .ready_metrics import METRICS, Metric, ready_metric
 
 Array = np.ndarray[Any, Any]
 LABELS = "labels"
-BATCH_SIZE = 8  # of models without a fixed batch: the values of more rows leave the caches
+BATCH_SIZE = 8  # of models without a fixed batch; with more rows, values do not fit into the processor's caches
 PROBED_SIZES = 2, 3  # of batches, whose outputs show which axes have rows
 PARTS = 20  # of the rows, each left out once
 DEFAULT_FUNCTION = "metric"  # the name of the function in a file

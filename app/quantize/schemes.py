@@ -398,8 +398,7 @@ def reduced_schemes(calibration: Calibration | None, finalists: Sequence[BuiltCa
         )
 
     def rounded(share: float, best: BuiltCandidate) -> CandidateBuilder | None:
-        is_same = best.builder.reduction is calibration.reduced(name, share)[1]
-        return calibration.rounded(best) if is_same else None
+        return calibration.rounded(best) if best.trial.variant.startswith(_share_text(share)) else None
 
     after = tuple(p for p in base.scheme.after if not isinstance(p, RoundLayers))
     scheme = replace(base.scheme, after=after, stores=base.scheme.stores if base.scheme.name in STORE_WEIGHTS else ())

@@ -3,6 +3,8 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,7 +15,7 @@ from passwright.app.measure.metrics import ModelMetrics
 from passwright.app.quantize import quantize as quantize_module
 from passwright.app.quantize.document import comparison_rows, describe, summary_line
 from passwright.app.quantize.quantize import OriginalRace, QuantizationResult
-from passwright.app.quantize.schemes import AUTO, SHARES, Calibration, chosen_schemes
+from passwright.app.quantize.schemes import AUTO, SHARES, Calibration, chosen_schemes, reduced_schemes
 from passwright.app.quantize.search import RaceRatios
 from passwright.app.report.page import page_html
 from passwright.core.io.model_source import model_source
@@ -129,6 +131,26 @@ def test_auto_tries_low_rank_only_where_pruning_removes_nothing() -> None:
         spec, calibration = QUANTIZATION_TARGETS["portable"].spec({}), Calibration(source, feeds)
         tried = {n: chosen_schemes(n, source, calibration, spec)["low-rank"][0][1](None) for n in (AUTO, "low-rank")}
         assert {n for n, builder in tried.items() if builder is not None} == {*names}
+
+
+def test_gptq_makes_no_model_with_another_share_of_the_multiplications() -> None:
+    """It rounds the weights of the best candidate, and is tried before larger models."""
+    random = np.random.default_rng(0)
+    constants = {name: random.normal(size=(32, 32)).astype(np.float32) for name in "uvw"}
+    layers = "a = MatMul(x, u) r = Relu(a) b = MatMul(r, v) s = Relu(b) y = MatMul(s, w)"
+    text = f"g (float[N,32] x) => (float[N,32] y) {{ {layers} }}"
+    source = model_source(load(text, opset=21, weights=constants), inline=True)
+    feeds = [{"x": random.normal(size=(1, 32)).astype(np.float32)} for _ in range(60)]
+    spec, calibration = QUANTIZATION_TARGETS["portable"].spec({}), Calibration(source, feeds)
+    found: list[Any] = []
+    for scheme in ("pruned", "static"):
+        (_, variant), *_ = chosen_schemes(scheme, source, calibration, spec)[scheme]
+        found.append(SimpleNamespace(builder=variant(None)))
+    (first, make), *others = reduced_schemes(calibration, found)["pruned static"]
+    best = SimpleNamespace(builder=make(None), trial=SimpleNamespace(variant=first))
+    known = set(calibration._reduced)
+    assert [variant(best) for name, variant in others[1:] if name.endswith("GPTQ")] == [None] * (len(SHARES) - 1)
+    assert set(calibration._reduced) == known
 
 
 @pytest.mark.usefixtures("_races_by_size")

@@ -112,7 +112,7 @@ def constants_of(model: Loadable) -> ModelConstants:
 def constants_of_nodes(outer: Iterable[onnx.NodeProto], initializers: Iterable[TensorProto]) -> ModelConstants:
     """The constants of some nodes and their subgraphs, which read the initializers. O(V + E)."""
     found, nodes = _Collected(), list(all_nodes(outer))
-    carried = {name: [elements] for name, elements in _small_constants(initializers, nodes)}
+    carried = {name: [elements] for name, elements in _small_constants(initializers, nodes) if elements}
     for node in nodes:
         domain = canonical_domain(node.domain)
         for a in node.attribute:
@@ -139,27 +139,21 @@ def _small_constants(
     """The elements of tensors and numbers that are constant, of few elements each, by name."""
     graphs = (a.g for node in nodes for a in node.attribute if a.type == AttributeProto.GRAPH)
     for tensor in chain(initializers, *(g.initializer for g in graphs)):
-        if _is_small(tensor):
-            yield tensor.name, _elements(tensor)
-    for node in nodes:
-        if is_constant_node(node):
-            for a in node.attribute:
-                if a.type == AttributeProto.TENSOR and _is_small(a.t):
-                    yield node.output[0], _elements(a.t)
-                elif (
-                    a.type in NUMBERS and not a.ref_attr_name and 0 < len(attribute_elements(a)) <= MAX_TENSOR_ELEMENTS
-                ):
-                    yield node.output[0], attribute_elements(a)
+        yield tensor.name, _elements(tensor, MAX_TENSOR_ELEMENTS)
+    for node in filter(is_constant_node, nodes):
+        for a in node.attribute:
+            if a.type == AttributeProto.TENSOR:
+                yield node.output[0], _elements(a.t, MAX_TENSOR_ELEMENTS)
+            elif a.type in NUMBERS and not a.ref_attr_name:
+                elements = attribute_elements(a)
+                yield node.output[0], elements if len(elements) <= MAX_TENSOR_ELEMENTS else []
 
 
-def _is_small(tensor: TensorProto) -> bool:
-    """Whether a tensor has few elements, all of them in the message in a form that onnx reads."""
+def _elements(tensor: TensorProto, most: int) -> list[Any]:
+    """The numbers or strings of a tensor of at most so many, all in the message in a form that onnx reads."""
     count = int(np.prod(tensor.dims, dtype=np.int64))
-    is_elsewhere = tensor.data_location == TensorProto.EXTERNAL or tensor.HasField("segment")
-    return 0 < count <= MAX_TENSOR_ELEMENTS and not is_elsewhere
-
-
-def _elements(tensor: TensorProto) -> list[Any]:
+    if count > most or tensor.data_location == TensorProto.EXTERNAL or tensor.HasField("segment"):
+        return []
     array = numpy_helper.to_array(tensor).reshape(-1)
     if array.dtype == np.object_:
         return list(array)
@@ -190,7 +184,7 @@ def _add_attribute(node: onnx.NodeProto, domain: str, a: AttributeProto, found: 
 def attribute_elements(a: AttributeProto) -> list[Any]:
     """The numbers or strings of an attribute."""
     if a.type == AttributeProto.TENSOR:
-        return _elements(a.t) if a.t.ByteSize() <= SMALL_TENSOR_BYTES else []
+        return _elements(a.t, SMALL_TENSOR_BYTES) if a.t.ByteSize() <= SMALL_TENSOR_BYTES else []
     value = helper.get_attribute_value(a)
     return list(value) if a.type in {AttributeProto.FLOATS, AttributeProto.INTS, AttributeProto.STRINGS} else [value]
 

@@ -213,6 +213,8 @@ def declared(*shapes: tuple[int | str | None, ...]) -> list[InputSpec]:
         "fixed": ([(2, 3)], [(2, 3)]),
         "scalar": ([()], [()]),
         "unnamed first dims are one batch": ([(None, None), (None, 4)], [(2, 3), (2, 4)]),
+        "so are those that tf2onnx numbers": ([("unk__7", "unk__8"), ("unk__9", 4)], [(2, 3), (2, 4)]),
+        "and those that torch numbers": ([("a_dynamic_axes_1", 4), ("b_dynamic_axes_1", 4)], [(2, 4), (2, 4)]),
         "sum": ([("past", 2), ("seq",), ("past + seq",)], [(2, 2), (3,), (5,)]),
         "product and sum with a number": ([("n",), ("2*n",), ("n+1",)], [(2,), (4,), (3,)]),
         "quotient": ([("n",), ("n//2",), ("n/2",)], [(2,), (1,), (1,)]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import Any
@@ -37,6 +38,8 @@ from .decision_boundaries import NO_BOUNDARIES, DecisionBoundaries, decision_bou
 from .transitive_uses import MAX_FOLLOWED_VALUES, Use, is_selection_only, transitive_uses
 from .word_generation import words_of_operator
 
+NUMBERED = re.compile(r"unk__[0-9]+|.+_dynamic_axes_[0-9]+")
+"""The names that tf2onnx and torch.onnx make for dims without a name, each one different."""
 SIZE_ROLES = frozenset({"extent", "pads", "scales", "stretch", "trips"})
 # Inputs are also restricted if they are a condition, the ends of a range, a region, or frequencies.
 OTHER_CONTROL_INPUTS = {"Loop": (1,), "Range": (0, 1, 2), "Resize": (1,), "MelWeightMatrix": (2, 3, 4)}
@@ -447,11 +450,24 @@ def input_specs(model: Model) -> list[InputSpec]:
     elif not joins_equal_extents(graph):
         why_nonempty = f"a Concat may be one that {UNWRITTEN_ERROR}"
     most = min(MAX_FOLLOWED_VALUES, max(1, MAX_ALL_FOLLOWED // max(len(graph.inputs), 1)))
-    found = ((v, _input_spec(v, graph.input_defaults.get(v), most)) for v in (*required, *graph.input_defaults))
+    found = [(v, _input_spec(v, graph.input_defaults.get(v), most)) for v in (*required, *graph.input_defaults)]
+    batch = next((i.shape[0] for _, i in found if _is_numbered(i)), "")  # they share it, as unnamed ones share "[0]"
     return [
-        replace(i, is_control=v in control, is_size=v in sizes, may_be_empty=may_be_empty, why_nonempty=why_nonempty)
+        replace(
+            i,
+            shape=(batch, *i.shape[1:]) if _is_numbered(i) else i.shape,
+            is_control=v in control,
+            is_size=v in sizes,
+            may_be_empty=may_be_empty,
+            why_nonempty=why_nonempty,
+        )
         for v, i in found
     ]
+
+
+def _is_numbered(spec: InputSpec) -> bool:
+    """Whether an exporter made up the name of the first dim."""
+    return bool(spec.shape) and isinstance(spec.shape[0], str) and NUMBERED.fullmatch(spec.shape[0]) is not None
 
 
 def _require_ends(graph: Graph) -> None:

@@ -648,19 +648,6 @@ class ThreadOptions:
 
 
 @mixed_in
-class VerifiedEngineOptions:
-    """The engine whose results are compared."""
-
-    engine: str | None = verification_option(
-        None,
-        "Engine whose outputs are compared: openvino, openvino:bf16, onnxruntime (with its optimizations), or an "
-        "engine of a plugin.",
-        "NAME",
-        completes=(ENGINES,),
-    )
-
-
-@mixed_in
 class ProviderOptions:
     """The execution provider of onnxruntime."""
 
@@ -685,18 +672,6 @@ class SessionOptions(ProviderOptions, ThreadOptions):
     """Threads and execution provider of onnxruntime."""
 
     ep: str = "cpu"
-
-
-@mixed_in
-class EngineOptions(SessionOptions):
-    """The engine that runs a model; the execution provider is an option of onnxruntime's."""
-
-    engine: str = speed_option(
-        "onnxruntime",
-        "Engine that runs the model: onnxruntime, openvino, openvino:bf16, or an engine of a plugin.",
-        "NAME",
-        completes=(ENGINES,),
-    )
 
 
 @mixed_in

@@ -6,18 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..options import (
+    ENGINES,
     DimOptions,
-    EngineOptions,
     LevelOptions,
     MeasuredInputOptions,
     PageOptions,
     PipelineOptions,
     ReportOptions,
     SeedOptions,
+    SessionOptions,
     TimingOptions,
     option,
     report_option,
     require,
+    speed_option,
 )
 
 
@@ -26,7 +28,7 @@ class ProfileOptions(
     PageOptions,
     TimingOptions,
     SeedOptions,
-    EngineOptions,
+    SessionOptions,
     LevelOptions,
     DimOptions,
     MeasuredInputOptions,
@@ -35,6 +37,12 @@ class ProfileOptions(
 ):
     """The parameters of `profile` except the model, as documented there."""
 
+    engine: str = speed_option(
+        "onnxruntime",
+        "Engine that runs the model: onnxruntime, openvino, openvino:bf16, or an engine of a plugin.",
+        "NAME",
+        completes=(ENGINES,),
+    )
     no_optimize: bool = option(False, "Profile only the original model.", excludes=("pipeline", "plugin", "enable"))
     batch: int = option(1, "Batch size of the generated inputs.", "N", least=1)
     min_time: float = 2.0

@@ -8,6 +8,7 @@ from pathlib import Path
 from ...core.ort.engines import parse_engine
 from ...core.verify.effort import Effort
 from ..options import (
+    ENGINES,
     BudgetOptions,
     InputOptions,
     KernelPluginOptions,
@@ -17,7 +18,6 @@ from ..options import (
     SeedOptions,
     ShapeOptions,
     TunedSessionOptions,
-    VerifiedEngineOptions,
     criterion_option,
     effort_option,
     parse_effort,
@@ -36,7 +36,6 @@ class VerifyOptions(
     KernelPluginOptions,
     SeedOptions,
     ShapeOptions,
-    VerifiedEngineOptions,
     TunedSessionOptions,
     BudgetOptions,
     InputOptions,
@@ -44,6 +43,13 @@ class VerifyOptions(
 ):
     """The parameters of `verify` except the models, as documented there."""
 
+    engine: str | None = verification_option(
+        None,
+        "Engine whose outputs are compared: openvino, openvino:bf16, onnxruntime (with its optimizations), or an "
+        "engine of a plugin.",
+        "NAME",
+        completes=(ENGINES,),
+    )
     exact: bool = verification_option(False, "Require bit-identical outputs.", is_own=True)
     effort: Effort = effort_option("default", parse=parse_effort)
     budget: str | None = criterion_option(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isfinite, log10
 from pathlib import Path, PurePath
+from typing import Any
 
 import numpy as np
 from rich.filesize import decimal
@@ -49,6 +51,7 @@ MAX_OPEN_ROWS = 40  # in a table on a page
 MAX_BARS = 20  # ops in the chart of errors; the table has all
 MAX_HISTOGRAMS = 6
 COLUMNS = 96  # maximum in a histogram
+NAME = re.compile(r"[A-Za-z].*[0-9_./]\w|[0-9_./].*[A-Za-z]|[A-Za-z].*[0-9]")  # a word that may be one of the model
 GAINS: Mapping[Goal, str] = {"latency": "faster or smaller", "size": "smaller", "memory": "smaller in memory"}
 
 
@@ -274,19 +277,33 @@ def reduction_text(report: QuantizationReport) -> str:
 
 def float_table(report: QuantizationReport) -> Table:
     """The ops that stay in float, by operator and reason, most frequent first."""
-    counts = Counter((op.operator, op.reason) for op in report.float_ops).most_common()
-    rows = ((operator, f"{n:,}", reason) for (operator, reason), n in counts)
+    found = by_reason((op.operator, op.reason, 1) for op in report.float_ops)
+    rows = ((operator, f"{len(ops):,}", why) for operator, why, ops in found)
     return table("In float", ("stays in float", "ops", "reason"), rows, texts=["reason"])
 
 
 def wide_table(report: QuantizationReport) -> Table:
     """The weights of more than 8 bits, by width and reason, largest first."""
-    counts = defaultdict[tuple[int, str], list[int]](list)
-    for w in report.kept_high_precision:
-        counts[w.bits, w.reason].append(w.bytes)
-    ordered = sorted(counts.items(), key=lambda item: -sum(item[1]))
-    rows = ((f"{bits} bits", str(len(sizes)), decimal(sum(sizes)), why) for (bits, why), sizes in ordered)
+    found = by_reason((f"{w.bits} bits", w.reason, w.bytes) for w in report.kept_high_precision)
+    rows = ((bits, str(len(sizes)), decimal(sum(sizes)), why) for bits, why, sizes in found)
     return table("Wide weights", ("weights of", "number", "bytes", "reason"), rows, texts=["reason"])
+
+
+def by_reason(items: Iterable[tuple[str, str, int]]) -> list[tuple[str, str, list[int]]]:
+    """The numbers of items (kind, reason, number) with one kind and reason, by their sum, largest first.
+
+    Names that differ in otherwise equal reasons are "...".
+    """
+    groups = defaultdict[Any, list[tuple[Sequence[str], int]]](list)
+    for kind, reason, number in items:
+        words = reason.split(" ")
+        groups[kind, *("" if NAME.search(word) else word for word in words)].append((words, number))
+    found: list[tuple[str, str, list[int]]] = []
+    for (kind, *_), group in groups.items():
+        columns = zip(*(words for words, _ in group), strict=True)
+        reason = " ".join(words[0] if len({*words}) == 1 else "..." for words in columns)
+        found.append((kind, reason, [n for _, n in group]))
+    return sorted(found, key=lambda row: -sum(row[2]))
 
 
 def summary_line(report: QuantizationReport) -> str:

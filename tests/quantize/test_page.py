@@ -20,10 +20,17 @@ from passwright.app.measure.agreement import Score
 from passwright.app.measure.metrics import ModelMetrics
 from passwright.app.quantize import quantize as quantize_module
 from passwright.app.quantize.candidates import CandidateBuilder
-from passwright.app.quantize.document import describe, error_charts, front_charts, histogram_steps, summary_line
+from passwright.app.quantize.document import (
+    describe,
+    error_charts,
+    float_table,
+    front_charts,
+    histogram_steps,
+    summary_line,
+)
 from passwright.app.quantize.inventory import quantized_ops
 from passwright.app.quantize.quantize import OriginalRace, page_text
-from passwright.app.quantize.report import QuantizationReport, QuantizedOp
+from passwright.app.quantize.report import FloatOp, QuantizationReport, QuantizedOp
 from passwright.app.quantize.schemes import SCHEMES, Calibration, chosen_schemes, lossy_passes
 from passwright.app.quantize.search import BuiltCandidate, RaceRatios, Trial
 from passwright.app.report.charts import Curve, PlaneChart, pareto_front
@@ -123,6 +130,21 @@ def test_a_journal_has_the_figures_of_a_metric_as_it_is(tmp_path: Path, monkeypa
         )
         figures.append(next(t.score.figure for t in result.report.trials if t.score is not None))
     assert figures == [0.25, 0.5]
+
+
+def test_ops_whose_reasons_differ_in_names_are_one_row(run: Run) -> None:
+    reasons = [
+        *(("Mul", f"c (/a/Tanh_{n}) is not constant: it comes from Tanh /a/Tanh_{n}") for n in range(3)),
+        ("Mul", "c (/b/Exp) is not constant: it comes from Exp /b/Exp"),
+        *(("Mul", f"4 of the {n} elements are 0") for n in (16, 32)),
+    ]
+    report = replace(run.made, float_ops=[FloatOp(str(n), *pair) for n, pair in enumerate(reasons)])
+    shown = [row.cells for row in float_table(report).rows]
+    assert shown == [
+        ("Mul", "3", "c ... is not constant: it comes from Tanh ..."),
+        ("Mul", "1", "c (/b/Exp) is not constant: it comes from Exp /b/Exp"),
+        *(("Mul", "1", f"4 of the {n} elements are 0") for n in (16, 32)),
+    ]
 
 
 def test_errors_are_those_of_the_values(run: Run) -> None:

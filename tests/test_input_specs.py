@@ -258,6 +258,28 @@ def test_dims_before_a_constant_shape(dims: str, body: str, target: list[int], w
     assert input_specs(model)[0].required_extents == want
 
 
+@each(
+    ("body", "want"),
+    {
+        "the sequence of a network": ("u = Unsqueeze(x, one) y, h = RNN<hidden_size=4>(u, w, r)", {1: 6}),
+        "counted from the end": ("u = Unsqueeze(x, end) y, h = RNN<hidden_size=4>(u, w, r)", {1: 6}),
+        "not the new dim": ("u = Unsqueeze(x, end) y = MatMul(u, a)", {1: 4}),
+        "two new dims, then turned": ("u = Unsqueeze(x, two) t = Transpose<perm=[0,3,1,2]>(u) y = Conv(t, k)", {1: 6}),
+        "unknown new dims": ("u = Unsqueeze(x, n) y, h = RNN<hidden_size=4>(u, w, r)", {}),
+    },
+)
+def test_extents_are_required_behind_new_dims(body: str, want: dict[int, int]) -> None:
+    weights = {
+        "w": np.zeros((1, 4, 6), np.float32),
+        "r": np.zeros((1, 4, 4), np.float32),
+        "a": np.zeros((4, 2), np.float32),
+        "k": np.zeros((3, 6, 1, 1), np.float32),
+        **{name: np.array(axes, np.int64) for name, axes in {"one": [1], "end": [-2], "two": [0, 1]}.items()},
+    }
+    model = from_onnx(load(f"g (float[T,F] x, int64[1] n) => (y) {{ {body} }}", 17, weights))
+    assert input_specs(model)[0].required_extents == want
+
+
 def test_sizes_are_those_of_a_constant_shape() -> None:
     model = load("g (float[N,M] x) => (float[P,Q] y) { y = Reshape(x, k) }", weights={"k": np.array([7, 8])})
     assert {(s["N"], s["M"]) for s in (r.input_set.sizes for r in oracle_of(model).runs)} == {(7, 8)}

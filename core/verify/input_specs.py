@@ -267,18 +267,19 @@ def _upstream_values(value: Value, visited: set[Op]) -> Iterator[Value]:
 
 ExtentRequirement = tuple[int, int]
 """An axis, and the extent that it must have; negative axes count from the end."""
+NEW = -1
 Axes = tuple[int, ...]
-"""The axis of the input for each axis of a value."""
+"""The axis of the input for each axis of a value; NEW for one that the input lacks."""
 
 
 def required_extents(value: Value, rank: int, most: int = MAX_FOLLOWED_VALUES) -> dict[int, int]:
     """The extents of `value`, which has that rank, required by its transitive uses, by axis."""
     found: dict[int, int] = {}
     for use, axes in transitive_uses(value, tuple(range(rank)), _propagate_axes, most) if rank else ():
-        is_sliced = len(use.value.known_shape or axes) != rank  # by a Scan
+        is_sliced = len(use.value.known_shape or axes) != len(axes)  # by a Scan
         requirements = None if use.op.domain or is_sliced else REQUIREMENTS.get(use.op.type)
         for axis, extent in requirements(use.op, use.index) if requirements is not None else ():
-            if -rank <= axis < rank and extent > 0:
+            if -len(axes) <= axis < len(axes) and axes[axis] != NEW and extent > 0:
                 found.setdefault(axes[axis], extent)
     return found
 
@@ -292,6 +293,15 @@ def _propagate_axes(op: Op, index: int, axes: Axes) -> Axes | None:
     if op.type == "Transpose":
         perm = full_perm(op.attr("perm"), len(axes))
         return tuple(axes[p] for p in perm) if sorted(perm) == list(range(len(axes))) else None
+    if op.type == "Unsqueeze":
+        added = op.input(1)
+        given: Any = op.attr("axes", ()) if added is None else added.const.reshape(-1) if added.is_const else ()
+        new = [int(n) for n in given]
+        rank, old = len(axes) + len(new), iter(axes)
+        places = {range(rank)[n] for n in new if -rank <= n < rank}
+        return (
+            tuple(NEW if n in places else next(old) for n in range(rank)) if new and len(places) == len(new) else None
+        )
     return axes if op.type in SAME_SHAPE_OPS or op.type in BROADCASTING_OPS else None
 
 

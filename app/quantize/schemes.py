@@ -429,6 +429,8 @@ def _reduced_variants(
             if pruned.share <= SHARES[-1]:
                 return None
         data, reduction = calibration.reduced(scheme.name, share)
+        if reduction.share > share != SHARES[0]:
+            return None  # it is the least possible share, as the first one was
         return CandidateBuilder(data.source, scheme, spec, reduction=reduction)
 
     for share in SHARES:

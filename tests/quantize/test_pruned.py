@@ -133,6 +133,19 @@ def test_auto_tries_low_rank_only_where_pruning_removes_nothing() -> None:
         assert {n for n, builder in tried.items() if builder is not None} == {*names}
 
 
+def test_the_least_possible_share_is_tried_once() -> None:
+    """The two products that share their weights stay as they are, so that two thirds of the multiplications do."""
+    random = np.random.default_rng(0)
+    constants = {name: random.normal(size=(64, 64)).astype(np.float32) for name in "uv"}
+    layers = "a = MatMul(x, u) r = Relu(a) b = MatMul(r, v) s = Relu(b) y = MatMul(s, v)"
+    source = model_source(load(f"g (float[N,64] x) => (float[N,64] y) {{ {layers} }}", weights=constants), inline=True)
+    feeds = [{"x": random.normal(size=(1, 64)).astype(np.float32)} for _ in range(100)]
+    spec, calibration = QUANTIZATION_TARGETS["portable"].spec({}), Calibration(source, feeds)
+    built = [variant(None) for _, variant in chosen_schemes("low-rank", source, calibration, spec)["low-rank"]]
+    tried = [share for share, builder in zip(SHARES, built, strict=True) if builder is not None]
+    assert tried == [0.2, 0.8, 0.9]
+
+
 def test_gptq_makes_no_model_with_another_share_of_the_multiplications() -> None:
     """It rounds the weights of the best candidate, and is tried before larger models."""
     random = np.random.default_rng(0)

@@ -353,6 +353,7 @@ def quantize_conv(g: RewriteBuilder, conv: Op, clamp: Op | None = None) -> Value
     """Conv(x, w, b) => Quantized(Conv(Quantized(x), w as int8, b as int32)); so with a Relu or Clip behind it"""
     spec = quantization_spec(g, "Conv")
     (of, bounds), w, b = group_output(conv, clamp), operand(conv, 1), conv.input(2)
+    require_no_logarithm(g, of)  # before anything is built, after which the values are searched again
     is_image = group_count(conv, w) == 1 and w.rank > 3
     require(not is_image or w.static_shape[1] >= spec.min_channels, "its input has few channels: faster in float")
     bias = None if b is None else constant_bias(b)

@@ -192,6 +192,16 @@ def test_values_whose_logarithm_is_taken_in_another_graph_stay(body: str) -> Non
     assert not [op for g in made.graph.with_subgraphs() for op in g.ops("QuantizeLinear")]
 
 
+def test_values_whose_logarithm_is_taken_are_searched_once_if_nothing_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches: list[int] = []
+    search = static_groups.values_in_logarithms
+    monkeypatch.setattr(static_groups, "values_in_logarithms", lambda g: searches.append(0) or search(g))
+    layers = [f"c{i} = Conv<pads=[1,1,1,1]>(l{i}, w1) r{i} = Relu(c{i}) l{i + 1} = Log(r{i})" for i in range(20)]
+    ranges = {f"{kind}{i}": Range(-3, 3) for kind in "lcr" for i in range(21)}  # the logarithms are not finite
+    made = quantized(as_model(f"l0 = Abs(x) {' '.join(layers)} y = Neg(l20)", X, 17), {"x": X}, **ranges)
+    assert ("QuantizeLinear" in op_types(made), len(searches)) == (False, 1)
+
+
 @each("activation", ["Sigmoid(c)", "Softmax<axis = 1>(c)", "HardSigmoid(c)"])
 def test_probabilities_whose_logarithm_is_taken_are_no_integers(activation: str) -> None:
     """Integers have 256 of them from 0 to 1."""

@@ -619,7 +619,7 @@ class Search:
         tried = {t.variant for t in self.trials if t.scheme == trial.scheme and t.outcome != WITHIN}
         names = [name for name, _ in self._schemes[trial.scheme]]
         own = [name for name in names if f"{trial.variant}, ".startswith(f"{name}, ")]  # a way to store may follow
-        first = names.index(max(own, key=len)) if own else 0  # those before are worse, or were tried
+        first = names.index(max(own, key=len)) + 1 if own else 0  # those before are worse, or were tried
         # Other ranges may have more loss or less, GPTQ nearly always has a little less.
         for name, variant in sorted(self._schemes[trial.scheme][first:], key=lambda v: not v[0].endswith("GPTQ")):
             if name not in tried and not self._is_exhausted(self._replacing):

@@ -546,6 +546,20 @@ def test_weights_of_ops_left_in_float_are_stored_in_eight_bits(tmp_path: Path) -
     assert (wide, reason) == ("v", "int8-weights: within the budget")
 
 
+def test_the_same_with_float_weights_is_not_built_again_if_stored_weights_are_over_the_budget(tmp_path: Path) -> None:
+    """On other samples: it is a result of the search, too. The next variant follows."""
+    search, schemes = stored_search(tmp_path, (), lambda _: True)
+    search.leave = frozenset({"a"})
+    ((name, variant),) = schemes["static"]
+    stored, plain = search.run({"static": [(name, variant), ("next", variant)]})
+    stored.trial.outcome = "over the budget on other samples"
+    before = [t.variant for t in search.trials]
+    search.more_accurate(stored)
+    made = [t.variant for t in search.trials][len(before) :]
+    assert (plain.trial.variant, made[0]) == (name, "next")
+    assert name not in made
+
+
 def test_weights_are_stored_in_the_first_way_within_the_budget(tmp_path: Path) -> None:
     """In 16 bits where the budget is missed with 8, and as they are where it is missed with either."""
     search, schemes = stored_search(tmp_path, {"a"}, lambda path: int8_sizes(path)[1024] < 2)

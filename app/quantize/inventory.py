@@ -144,8 +144,13 @@ def float_ops(built: BuiltCandidate) -> list[FloatOp]:
     reasons = {**built.candidate.declines, **{place: reason for (_, place), reason in built.left.items()}}
     rules = built.builder.scheme.rules
     storing = {r.name for r in STORE_INT8_WEIGHTS.rules} if not {*rules} <= {*STORE_INT8_WEIGHTS.rules} else set[str]()
+    storing |= built.builder.scheme.storing_sources
     changed = {c.place for c in built.candidate.changes if c.by not in storing}
-    before = list(built.builder.source.load().graph.with_subgraphs())
+    stored = {c.place for c in built.candidate.changes if c.by in storing}
+    source = built.builder.source.load()
+    source.graph.context.quantization = built.builder.spec
+    before = list(source.graph.with_subgraphs())
+    unstored = {v.name: op for g in before for op in g.ops() for v in op.outputs if v.name in stored}
     floats = {v.name for g in before for v in defined_values(g) if v.known_dtype in FLOATS}
     computed = {v.name for g in before for op in g.ops() for v in op.outputs} - changed
 
@@ -153,8 +158,12 @@ def float_ops(built: BuiltCandidate) -> list[FloatOp]:
         return v is not None and (v.known_dtype in FLOATS or (not v.known_dtype and v.name in floats))
 
     def reason_of_rules(op: Op) -> str:
-        """The reason that a rule for the operator gives, or that no rule is for the operator."""
-        diagnoses = (diagnose_match(r, op) for r in rules if op.type in r.root_types)
+        """The reason that a rule for the operator gives, or that no rule is for the operator.
+
+        The rules see weights as they were before these were stored.
+        """
+        seen = unstored.get(op.outputs[0].name, op)
+        diagnoses = (diagnose_match(r, seen) for r in rules if op.type in r.root_types and r.name not in storing)
         declined = (failure.reason for d in diagnoses for failure in d.failures)
         return next(declined, f"the scheme has no rule for {op.type}")
 

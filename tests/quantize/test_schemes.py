@@ -446,6 +446,21 @@ def test_ops_behind_an_lstm_of_integers_are_described(tmp_path: Path) -> None:
     assert {op.operator: op.reason for op in float_ops(made)} == {"Tanh": "the scheme has no rule for Tanh"}
 
 
+def test_stored_weights_are_no_reason_to_stay_in_float(tmp_path: Path) -> None:
+    """The reason is that of the scheme, which saw the weights as floats."""
+    random = np.random.default_rng(0)
+    weights = {n: random.normal(size=size).astype(np.float32) for n, size in {"v": (64, 512), "w": (512, 16)}.items()}
+    text = "g (float[4,64] x) => (float[4,16] y) { a = MatMul(x, v) y = MatMul(a, w) }"
+    source = model_source(load(text, 21, weights), inline=True)
+    builder = dict(chosen_schemes("dynamic", source, None, SPEC)["dynamic"])[""](None)
+    assert builder is not None
+    scheme = replace(builder.scheme, stores=STORE_WEIGHTS["int8-weights"])
+    made = built_first({"": lambda _: replace(builder, scheme=scheme)}, "dynamic", tmp_path / "made.onnx")
+    assert {("a", 8), ("y", 8)} <= {(op.value, op.weight_bits) for op in quantized_ops(made)}
+    (op,) = float_ops(made)
+    assert (op.value, op.reason) == ("y", "w has an extent of 16, for which integers are slower than floats")
+
+
 @pytest.mark.parametrize("scheme", ["static", "dynamic", "weights8", "int8-weights"])
 def test_ops_in_float_are_those_of_the_model_that_no_change_made(scheme: str, tmp_path: Path) -> None:
     """Neither the scaling of integers, nor a product of compressed weights, nor a Loop whose body has such."""

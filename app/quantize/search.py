@@ -522,8 +522,8 @@ class Search:
 
         As good are those within AS_FAST of the best, as the same model loaded twice differs by some percent, and those
         whose intervals overlap, up to UNDECIDED times it: of wide intervals the middles say more. But if one is surely
-        better than the original, others are not as good that may be worse. Sizes are exact, so the smallest is the
-        best; time decides between equal ones.
+        better than the original, those that may be worse than the original are not as good. Sizes are exact, so the
+        smallest is the best; time decides between equal ones.
         """
         measured = [found for b in finalists if (found := self._interval(b)) is not None]
         least, nearest = min((r.high for r in measured), default=0.0), min((r.ratio for r in measured), default=0.0)

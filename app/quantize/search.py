@@ -290,7 +290,9 @@ class Search:
                 has_longer = self.goal != "size" and len(repaired.left) > len(start.left)
                 self._race([repaired] if has_longer and waiting else [])  # so that it may outrun those
                 reserve = 1.0 if self._is_outrun(repaired, [*finalists, *found]) else RESERVE
-                found += self._with_stored_weights(repaired, reserve)
+                ratio = repaired.trial.ratio  # with stored weights, it would be as slow
+                is_slower = self.goal == "latency" and ratio is not None and ratio.low > 1
+                found += [repaired] if is_slower else self._with_stored_weights(repaired, reserve)
         return found
 
     def _gain(self, built: BuiltCandidate, finalists: Sequence[BuiltCandidate]) -> float:

@@ -393,6 +393,20 @@ def test_the_least_model_within_the_budget_is_found_by_bisection(
     assert search.scored <= 4
 
 
+@pytest.mark.parametrize("time", [0.9, 1.3])
+def test_weights_of_a_slower_base_are_not_stored(tmp_path: Path, time: float) -> None:
+    """It takes as long with stored weights. Schemes that are made from it may be faster."""
+
+    def race(models: Sequence[Path], _: Any) -> list[RaceRatios | str]:
+        return [ratios(time if path.name != "1.onnx" else 0.9, 0.01) for path in models]
+
+    search, _ = built_search(tmp_path, HarmfulPlaces(["y0"]), race=race, stores=STORE_WEIGHTS)
+    bases: list[str] = []
+    search.run({"base": base_variants(2)}, lambda found: bases.extend(b.trial.variant for b in found) or {})
+    stored = [t.variant for t in search.trials if t.variant.endswith("weights")]
+    assert (bases, stored) == (["1"], [] if time > 1 else [f"1, {name}" for name in STORE_WEIGHTS])
+
+
 def test_the_least_model_over_the_budget_on_other_samples_is_followed_by_a_larger_one(tmp_path: Path) -> None:
     places = [f"y{i}" for i in range(LAYERS)]
     search, _ = built_search(tmp_path, MildlyHarmfulPlaces(places, share=1 / 3))

@@ -3,7 +3,7 @@
 `fold-batchnorm`: Folding of BatchNormalization into a preceding convolution.
 `fold-affine-into-conv`: Folding of affine ops into a preceding convolution.
 `fold-affine-before-conv`: Folding of affine ops into a following convolution.
-`hoist-affine`: Hoisting of affine ops through sums, Concat and pools into the convolutions before them.
+`hoist-affine`: Hoisting of affine ops through sums, Concat, Squeeze and pools into the convolutions before them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Op, RewriteBuilder, Value, require, rule
+from ..movement.reshapes import squeezed_axes
 from ..support.operand_queries import (
     Array,
     downcast_constant,
@@ -91,7 +92,7 @@ MAX_DEPTH = 8  # ops passed through on one path, which bounds vain searches
 
 def joined_channels(g: Any) -> Any:
     """The pattern of an op through which affine ops are hoisted."""
-    return g.one_of("Add", "Sub", "Concat", *POOL_OPS)(...)
+    return g.one_of("Add", "Sub", "Concat", "Squeeze", *POOL_OPS)(...)
 
 
 @rule(
@@ -101,7 +102,7 @@ def joined_channels(g: Any) -> Any:
     group="hoist-affine",
 )
 def hoist_affine(g: RewriteBuilder, op: Op, then: Op) -> Value:
-    """K * (Conv + Conv) + c => Conv + Conv; as well for Concat and pools of them"""
+    """K * (Conv + Conv) + c => Conv + Conv; as well for Concat, Squeeze and pools of them"""
     y = op.outputs[0]
     require(varying_operand(then) is y, f"{then.label} is not of constants and {y.name}")
     scales = then.type not in {"Add", "Sub"}  # before any number is looked at
@@ -119,15 +120,16 @@ def accepts_affine(y: Value, reader: Op, *, scales: bool, depth: int = 0) -> boo
     if op.type in CONVOLUTIONS:
         w = op.input(1)
         return w is not None and w.is_const
-    if op.type not in {"Add", "Sub", "Concat", *POOL_OPS} or op.version < 7:  # older sums broadcast by attribute
-        return False
+    if op.type not in {"Add", "Sub", "Concat", "Squeeze", *POOL_OPS} or op.version < 7:
+        return False  # older sums broadcast by attribute
     enough = any if op.type in {"Add", "Sub"} and not scales else all
-    return enough(v is not None and accepts_affine(v, op, scales=scales, depth=depth + 1) for v in op.inputs)
+    inputs = op.inputs[:1] if op.type == "Squeeze" else op.inputs
+    return enough(v is not None and accepts_affine(v, op, scales=scales, depth=depth + 1) for v in inputs)
 
 
 def apply_affine(g: RewriteBuilder, y: Value, affine: Affine, rank: int) -> Value:
     """`k * y + shift` for a value that takes it."""
-    op = required_producer(y, *CONVOLUTIONS, "Add", "Sub", "Concat", *POOL_OPS)
+    op = required_producer(y, *CONVOLUTIONS, "Add", "Sub", "Concat", "Squeeze", *POOL_OPS)
     if op.type in CONVOLUTIONS:
         require(operand(op, 1).rank == rank, f"{y.name} is stretched")
         return fold_affine(g, op, *affine)
@@ -135,6 +137,10 @@ def apply_affine(g: RewriteBuilder, y: Value, affine: Affine, rank: int) -> Valu
         return apply_affine_to_sum(g, op, affine, rank)
     if op.type == "Concat":
         return apply_affine_to_concat(g, op, affine, rank)
+    if op.type == "Squeeze":
+        axes = squeezed_axes(op, operand(op))
+        require(all(axis > 1 for axis in axes), "its channels have another place")
+        return g.Squeeze(apply_affine(g, operand(op), affine, rank + len(axes)), axes=axes)
     require_commutes(op, *affine)
     return getattr(g, op.type)(apply_affine(g, operand(op), affine, rank), **op.attrs)
 

@@ -23,7 +23,8 @@ def arrays(channels: int, **_: Any) -> dict[str, Any]:
     """Kernels of the same extent of output, a constant, and statistics for so many channels."""
     stats = {name: numbers(channels, seed=i) for i, name in enumerate("smn")}
     kernels = {"w": (4, 3, 1, 1), "u": (4, 3, 3, 2), "w3": (3, 3, 1, 1), "w8": (8, 3, 1, 1), "z": (3, 4, 2, 2)}
-    kernels |= {"one": (1, 3, 1, 1), "b": (4,), "columns": (5,), "elements": (4, 6, 5)}
+    kernels |= {"one": (1, 3, 1, 1), "b": (4,), "columns": (5,), "elements": (4, 6, 5), "tall": (4, 3, 6, 1)}
+    kernels |= {"d": (4, 1), "rows": (6, 1)}
     fixed = {name: numbers(*dims) for name, dims in kernels.items()} | {"c": numbers(channels, 1, 1, seed=7)}
     return {**fixed, **stats, "v": abs(numbers(channels, seed=4))}
 
@@ -56,6 +57,12 @@ test_becomes = trees.all_become(f"""
         t = GlobalAveragePool(j) {NORMAL}
         => p = Conv(x, f, b) q = Conv<pads=[1,0,1,1]>(x, g, e) r = Concat<axis=1>(p, q) a = Conv(x, h) j = Add(r, a)
         y = GlobalAveragePool(j)
+    an axis of one is taken away: p = Conv(x, tall) t = Squeeze(p, [2]) r = Mul(t, d) y = Add(d, r)
+        => p = Conv(x, f, b) y = Squeeze(p, axis)
+    so it is behind a pool: p = Conv(x, w) q = MaxPool<kernel_shape=[6,1]>(p) t = Squeeze(q, [-2]) y = Sub(t, d)
+        => p = Conv(x, f, b) q = MaxPool<kernel_shape=[6,1]>(p) y = Squeeze(q, axis)
+    all that is left: p = Conv(x, tall) q = GlobalAveragePool(p) t = Squeeze(q, [3]) {NORMAL}
+        => p = Conv(x, f, b) q = GlobalAveragePool(p) y = Squeeze(q, axis)
     transposed: p = ConvTranspose(x, z) q = ConvTranspose(x, z) t = Add(p, q) y = Mul(t, c)
         => p = ConvTranspose(x, f) q = ConvTranspose(x, g) y = Add(p, q)
 """)
@@ -69,6 +76,11 @@ test_stays = trees.all_stay(f"""
     shared part: {TWO} t = Add(p, q) r = Relu(q) k = {NORMAL[4:]} y = Add(k, r)
     shared sum: {TWO} t = Add(p, q) r = Relu(t) k = {NORMAL[4:]} y = Add(k, r)
     along the last axis: {TWO} t = Add(p, q) y = Mul(t, columns)
+    the channels are taken away: p = Conv(x, one) t = Squeeze(p, [1]) y = Mul(t, rows)
+    the batch is taken away: i = ReduceMean<axes=[0]>(x) p = Conv(i, w) t = Squeeze(p, [0]) y = Mul(t, rows)
+    it is along the other axis: p = Conv(x, tall) t = Squeeze(p, [2]) y = Mul(t, columns)
+    the squeezed value is read twice: p = Conv(x, tall) t = Squeeze(p, [2]) r = Mul(t, d) y = Add(r, t)
+    it adds dims: p = Conv(x, tall) t = Squeeze(p, [2]) y = Mul(t, [[[[2.0]]]])
     per element: {TWO} t = Add(p, q) y = Mul(t, elements)
     quotient of a constant: {TWO} t = Add(p, q) y = Div(c, t)
     one only [channels=3]: p = Conv(x, w3) t = Add(x, p) y = Mul(t, c)

@@ -88,7 +88,7 @@ LAST_SHARE = 0.25  # of the time, for the scores and the race of the result
 SCORE_SHARE = 0.05  # of the time, for a run of the original on all samples of a score
 RACE_SHARE = 0.3  # of the time that is left of a search, for the calls of a race
 RACE_END = 0.5  # of the time that is left of a search, after which no further processes of a race begin
-FAR = 2.0  # times the budget; if the loss is surely more, others of the scheme are not tried next
+FAR = 2.0  # times the budget; if the loss is more, the next best scheme is tried, not others of the same one
 LEAST_RACE_TIME = 0.1  # seconds of calls of a model, however little time is left
 SMALL_CONSTANTS = "fold-constants{max_growth=4kB,max_share=0.01}"  # engines fold the others as they load the model
 SEARCHING, OPTIMIZING, DESCRIBING = "searching", "optimizing the float model", "describing the result"
@@ -423,10 +423,10 @@ def measured_result(
 ) -> tuple[BuiltCandidate | None, Measured, Measured]:
     """Find the first candidate that is within the budget on unseen samples, and not slower when raced again.
 
-    If a candidate is over the budget there, but not FAR, a more accurate one is tried next; if it takes longer than in
-    the search, those that are then better; and finally those that were not scored because another was better. A
-    candidate may be slower if the goal is not latency. Returns it, or None for the original, with the measurements of
-    the original and the result.
+    If a candidate is over the budget there, a more accurate one is tried next, unless it is FAR over the budget and
+    there are others; if it takes longer than in the search, those that are then better; and finally those that were not
+    scored because another was better. A candidate may be slower if the goal is not latency. Returns it, or None for the
+    original, with the measurements of the original and the result.
     """
     reference, waiting = Score(setup.criteria.reported.reference, 0.0), list(finalists)
     measured: dict[Path, tuple[Measured, Measured]] = {}
@@ -439,9 +439,8 @@ def measured_result(
         score, excess = setup.criteria.excess(built.path, built.session(setup.racing.scoring))
         if excess:
             built.trial.outcome = f"over the budget {excess}"
-            least, _ = score.interval or (score.loss, score.loss)
-            is_far = least > FAR * setup.budget.amount
-            found = [] if is_far else [b for b in search.more_accurate(built) if b.key not in known]
+            is_far = score.loss > FAR * setup.budget.amount
+            found = [] if is_far and waiting else [b for b in search.more_accurate(built) if b.key not in known]
             waiting += found
             known |= {b.key for b in found}
             continue

@@ -268,25 +268,31 @@ class Search:
     ) -> list[BuiltCandidate]:
         """Repair candidates that are over the budget and may be better than the finalists.
 
-        The remaining time is shared between each and the best of those behind it, the last of which are `waiting`, in
-        proportion to what they may gain. With `has_more`, schemes that are not built yet get as much as the candidate,
-        and so do those made from a base and finalists. If there is no time for these, the base is left out.
+        Other variants come first, then ops in float, then bases. The remaining time is shared between each and the best
+        of those behind it, the last of which are `waiting`, in proportion to what they may gain. With `has_more`,
+        schemes that are not built yet get as much as the candidate, and so do those made from a base and finalists. If
+        there is no time for these, the base is left out.
         """
-        gains = [self._gain(b, finalists) for b in [*over, *waiting]]
-        found: list[BuiltCandidate] = []
-        for i, start in enumerate(over):
-            is_base = start.builder.scheme.is_base
-            is_followed = has_more or (bool(finalists) and is_base)
-            further = max([*gains[i + 1 :], gains[i] if is_followed else 0.0])
-            share = gains[i] / (gains[i] + further) if further else 1.0
+        narrow = [b for b in over if not b.builder.scheme.is_base]
+        steps = [*((b, self._with_other_variant) for b in narrow), *((b, self._with_ops_left) for b in narrow)]
+        steps += [(b, self._least_within_budget) for b in over if b.builder.scheme.is_base]
+        gains = {b.path: self._gain(b, finalists) for b in [*over, *waiting]}
+        best, found = {b.path: b for b in over}, list[BuiltCandidate]()
+        for i, (start, repair) in enumerate(steps):
+            is_base, gain = start.builder.scheme.is_base, gains[start.path]
+            behind = [gains[b.path] for b in [*(b for b, _ in steps[i + 1 :]), *waiting] if b is not start]
+            further = max([*behind, gain if has_more or (finalists and is_base) else 0.0])
+            share = gain / (gain + further) if further else 1.0
             if is_base and finalists and self._elapsed + REDUCING * self.seconds > self.limits.seconds:
                 self.ended_by, share = self.ended_by or "time", 0.0
-            if not share:
+            if not share or best[start.path].is_within:
                 continue
             self._work_until(self._elapsed + share * (self.limits.seconds - self._elapsed) if further else inf)
-            repaired = None if self._rejection(start, [*finalists, *found]) else self._within_budget(start)
+            is_tried = not self._rejection(start, [*finalists, *found])
+            repaired = repair(best[start.path]) if is_tried else None
             self._work_until(inf)
-            if repaired is not None:
+            best[start.path] = repaired or best[start.path]
+            if repaired is not None and repaired.is_within:
                 has_longer = self.goal != "size" and len(repaired.left) > len(start.left)
                 self._race([repaired] if has_longer and waiting else [])  # so that it may outrun those
                 reserve = 1.0 if self._is_outrun(repaired, [*finalists, *found]) else RESERVE
@@ -541,21 +547,15 @@ class Search:
 
         return key
 
-    def _within_budget(self, start: BuiltCandidate) -> BuiltCandidate | None:
-        """A candidate within the budget, which `start` is not: the first such variant, else one with ops in float."""
-        variants, best = self._schemes[start.trial.scheme][1:], start
-        if start.builder.scheme.is_base:
-            return self._least_within_budget(start, variants)
-        for variant in variants:
+    def _with_other_variant(self, start: BuiltCandidate) -> BuiltCandidate:
+        """The first variant within the budget, which `start` is not, or the most accurate one."""
+        best = start
+        for variant in self._schemes[start.trial.scheme][1:]:
             if best.is_within or self._is_exhausted():
                 break
             built = self._varied(start, variant, best)
             best = best if built is None else min((best, built), key=lambda b: b.trial.inaccuracy)
-        if best.is_within or best.trial.score is None or best.trial.score.failure or not best.candidate.changes:
-            return best if best.is_within else None
-        if self._is_exhausted():
-            return None  # computing an order takes as long as several scores
-        return self._with_ops_left(best)
+        return best
 
     def _varied(
         self, start: BuiltCandidate, variant: tuple[str, Variant], best: BuiltCandidate
@@ -570,9 +570,9 @@ class Search:
         built.trial.ratio, built.trial.memory = start.trial.ratio, start.trial.memory
         return self._scored(built)
 
-    def _least_within_budget(self, start: BuiltCandidate, variants: Variants) -> BuiltCandidate | None:
+    def _least_within_budget(self, start: BuiltCandidate) -> BuiltCandidate | None:
         """The first of ever larger variants that is within the budget, found by bisection, and raced."""
-        found: BuiltCandidate | None = None
+        found, variants = None, self._schemes[start.trial.scheme][1:]
         low, high = -1, len(variants)
         while high - low > 1 and not self._is_exhausted():
             middle = (low + high) // 2
@@ -676,6 +676,9 @@ class Search:
 
         Tries few ops of the first order, then parts of the model, then the shortest sufficient prefix of an order.
         """
+        score = over.trial.score
+        if score is None or score.failure or not over.candidate.changes or self._is_exhausted():
+            return None  # computing an order takes as long as several scores
         self.progress(f"quantizing: {over.trial.scheme}, measuring the losses of single ops")
         orders = [list(order) for order in self.rankings(over)]
         first = orders[:1] if over.builder.spec.weight_bits < WIDE else []

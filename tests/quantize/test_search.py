@@ -271,11 +271,25 @@ def test_the_time_for_repairs_is_shared_by_what_they_may_gain(
     for built, time, size in zip(builts, (1.0, *times), (8, *sizes), strict=True):
         built.trial.ratio, built.trial.bytes = RatioInterval(abs(time), abs(time) - 0.001, abs(time) + 0.001), size
     given: list[float] = []
-    search._within_budget = lambda _: given.append(search.deadline.at - monotonic())  # type: ignore[method-assign]
+    search._with_other_variant = lambda start: start  # type: ignore[method-assign]
+    search._with_ops_left = lambda _: given.append(search.deadline.at - monotonic())  # type: ignore[method-assign]
     finalist, over, *waiting = builts
     search._repaired([over], [finalist], waiting)
     assert given == pytest.approx([600 * share] * (share > 0), abs=2)
     assert not search.ended_by
+
+
+def test_other_variants_of_all_schemes_come_before_ops_in_float(tmp_path: Path) -> None:
+    """So that a scheme that gains less, but needs only another variant, is repaired before the time is used up."""
+    search, schemes = built_search(tmp_path, HarmfulPlaces(()))
+    ((_, variant),) = schemes["static"]
+    over = [b for name in "ab" if (b := search._first(name, [("", variant)])) is not None]
+    search._race(over)
+    steps: list[str] = []
+    search._with_other_variant = lambda b: steps.append(f"{b.trial.scheme} varied") or b  # type: ignore[method-assign, func-returns-value]
+    search._with_ops_left = lambda b: steps.append(f"{b.trial.scheme} in float")  # type: ignore[method-assign]
+    assert search._repaired(over, []) == []
+    assert steps == ["a varied", "b varied", "a in float", "b in float"]
 
 
 @pytest.mark.parametrize("seconds", [50.0, 100.0])
@@ -287,7 +301,7 @@ def test_a_base_for_which_there_is_no_time_is_left_out(tmp_path: Path, seconds: 
     assert base is not None
     search._race([base])
     search.seconds, repaired = seconds, list[BuiltCandidate]()
-    search._within_budget = repaired.append  # type: ignore[method-assign]
+    search._least_within_budget = repaired.append  # type: ignore[method-assign]
     search._repaired([base], [finalist])
     assert (repaired, search.ended_by) == (([base], "") if seconds < 600 / 8 else ([], "time"))
 

@@ -121,13 +121,14 @@ class TuneOptions(
     def __post_init__(self) -> None:
         """Raise UsageError for invalid numbers and names, and for options of accuracy without a budget."""
         from ...passes.pipelines import PIPELINES  # noqa: PLC0415 - imports onnx
-        from ..measure.criterion import Budget  # noqa: PLC0415 - as above
-        from ..quantize.schemes import requested_schemes  # noqa: PLC0415 - as above
 
         super().__post_init__()
         for name in self.pipeline:
             require(name in PIPELINES, f"--pipeline {name}: choose from {', '.join(PIPELINES)}")
         if self.budget is not None:
+            from ..measure.criterion import Budget  # noqa: PLC0415 - slow, and needed only here
+            from ..quantize.schemes import requested_schemes  # noqa: PLC0415 - slow, and needed only here
+
             Budget.parse(self.budget)
             requested_schemes(self.scheme, "", "qdq")
         self.require_budget_for(data=self.data is not None, scheme=self.scheme != AUTO)

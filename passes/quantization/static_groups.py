@@ -73,9 +73,9 @@ MIN_STEPS = 16  # of the integers of a sum that an operand spans; with fewer, it
 LOGARITHMS = ("Log", "ReduceLogSum")
 SCALING_OPS = ops_with(Trait.RING) | ops_with(Trait.CONVOLUTION) | MOVING | {
     "Abs", "AveragePool", "BatchNormalization", "Cast", "DFT", "Div", "Gemm", "GlobalAveragePool", "MaxPool", "Mean",
-    "Pow", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "STFT", "Sqrt", "Where",
+    "Pow", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "STFT", "Sqrt", "Where", *CLAMPS,
 }  # fmt: skip
-"""Linear operators, powers, and operators that choose elements: a small number stays small beside large ones."""
+"""Linear operators, powers, clamps, and operators that choose elements: small numbers stay small beside large ones."""
 BYTE_MOVEMENTS = ("DepthToSpace", "SpaceToDepth", "MaxPool", "Resize", "Pad")
 
 
@@ -153,7 +153,7 @@ def require_no_logarithm(g: RewriteBuilder, v: Value) -> None:
 
 
 def values_in_logarithms(graph: Graph) -> set[Value]:
-    """The values of which the logarithm is taken, behind SCALING_OPS and clamps that do not begin at 0.
+    """The values of which the logarithm is taken, behind SCALING_OPS, except clamps that begin at 0.
 
     In a logarithm, small numbers count as much as large ones. The spectrograms at the beginning of many audio models
     are such values. Behind a clamp that begins at 0, such as a Relu, 0 is a usual number.
@@ -168,7 +168,7 @@ def values_in_logarithms(graph: Graph) -> set[Value]:
         op = v.producer
         clamp = unless_declined(clamp_of, op) if op is not None else None
         begins_at_0 = clamp is not None and clamp[1].low == 0
-        if op is not None and not op.domain and not begins_at_0 and op.type in SCALING_OPS | {*CLAMPS}:
+        if op is not None and not op.domain and not begins_at_0 and op.type in SCALING_OPS:
             waiting += op.inputs
         elif op is not None and op.type == "If":
             waiting += [out for body in op.subgraphs for out in body.outputs]

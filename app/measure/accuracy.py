@@ -108,12 +108,17 @@ def run_in_batches(
         return _run_in_batches_of(fixed_batch(inputs), model, outputs, feeds, axes)
     known = {} if known is None else known
     with suppress(EvaluationError):  # the batch is symbolic, but only one size works
-        known |= known or _axes_of_rows(model, outputs, feeds, axes)
+        if not known:
+            known.update(_axes_of_rows(model, outputs, feeds, axes))
         if None not in known.values():
-            rows = _row_count(feeds, axes)
-            size = -(-rows // -(-rows // most))  # few rows are repeated to complete the last batch
+            size = even_batch(_row_count(feeds, axes), most)
             return _run_in_batches_of(size, model, outputs, feeds, axes, known)
     return _run_in_batches_of(1, model, outputs, feeds, axes, known)
+
+
+def even_batch(rows: int, most: int = BATCH_SIZE) -> int:
+    """The size of equal batches of `most` rows at most, of which the last one repeats few rows or none."""
+    return -(-rows // -(-rows // most))
 
 
 def _axes_of_rows(

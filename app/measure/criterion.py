@@ -30,6 +30,7 @@ from ...core.verify.sample_rows import batch_symbol, fixed_batch
 from .accuracy import (
     BATCH_SIZE,
     LabelledSet,
+    even_batch,
     figures_of_parts,
     jackknife_interval,
     labelled_outputs,
@@ -391,7 +392,7 @@ class LabelledPart(Struct, frozen=True):
     def batch(self) -> int:
         """The number of rows of the first of `feeds`."""
         rows = len(self)
-        return -(-rows // -(-rows // BATCH_SIZE)) if batch_symbol(self.inputs) is not None else fixed_batch(self.inputs)
+        return even_batch(rows) if batch_symbol(self.inputs) is not None else fixed_batch(self.inputs)
 
     def feeds(self) -> Iterator[Feeds]:
         """Yield the inputs, some rows at a time."""

@@ -47,7 +47,7 @@ MERGE_EQUAL = (MergeConstants(), MergeDuplicates())
 
 
 class Reduction(Struct, frozen=True):
-    """What a base scheme removes from the float model, and the `share` of the multiplications that is left."""
+    """The removal of channels, or of ranks, by a base scheme; a `share` of the multiplications is left."""
 
     share: float = 1.0
     removed: Sequence[RemovedChannels] = ()

@@ -460,7 +460,7 @@ def measured_result(
 
 
 def longer_ratio(searched: RatioInterval | None, final: RatioInterval) -> RatioInterval:
-    """The ratio to rank a candidate by: the final race's if it is surely longer than the search's.
+    """The ratio to rank a candidate by: the final race's if it is surely longer than the search's, or by AS_FAST.
 
     In the search, a candidate with more ops in float counts as fast as the candidate from which it was made.
     """

@@ -490,10 +490,13 @@ class Search:
         most = AS_FAST * min((found.high for _, found in measured), default=0.0)
         close = [(b, found) for b, found in measured if found.low <= most]
         is_decided = self.goal == "size" or len({found for _, found in close}) < 2
-        is_small = [self.goal == "latency" and b.trial.bytes <= SMALLER * self.size for b, _ in close]
-        is_decided &= all(small or found.high < 1 for small, (_, found) in zip(is_small, close, strict=True))
+        is_decided &= all(found.high < 1 or (self.goal == "latency" and self._is_small(b)) for b, found in close)
         is_late = self._elapsed > self.limits.seconds
         return unmeasured if is_decided or is_late else [*unmeasured, *(b for b, _ in close)]
+
+    def _is_small(self, built: BuiltCandidate) -> bool:
+        """Whether it is a gain if it is only as fast as the original."""
+        return built.trial.bytes <= SMALLER * self.size
 
     def _is_gain(self, built: BuiltCandidate) -> bool:
         """Whether it is better than the original: faster, or as fast and smaller; or smaller, if that is the goal."""
@@ -507,9 +510,8 @@ class Search:
             return False
         ratio = built.trial.ratio
         is_as_fast = ratio is not None and not ratio.is_slower
-        is_small = built.trial.bytes <= SMALLER * self.size
         is_faster = ratio is not None and ratio.high <= 1 and not ratio.inconclusive
-        if is_faster or (is_as_fast and is_small):
+        if is_faster or (is_as_fast and self._is_small(built)):
             return True
         if ratio is not None:
             built.trial.outcome = "neither faster nor smaller" if is_as_fast else "slower"

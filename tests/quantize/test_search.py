@@ -209,41 +209,43 @@ def test_a_result_that_takes_longer_than_in_the_search_is_compared_again(
         for built, (ranked, size) in zip(builts, ((0.5, 200), (0.95, 100)), strict=True):
             built.trial.ratio, built.trial.bytes = interval(ranked), size
         times = {builts[0].path: time, builts[1].path: 0.95}
-        setup = SimpleNamespace(
-            criteria=SimpleNamespace(
-                reported=SimpleNamespace(reference=1.0), excess=lambda *_: (Score(1.0, 0.0), "")
-            ),
-            racing=SimpleNamespace(
-                scoring=AS_USERS_RUN,
-                measure=lambda models, *_, t=times: (ModelMetrics(), ModelMetrics(peak_bytes=t[models[0]])),
-            ),
-            source=SimpleNamespace(size=400),
-        )  # fmt: skip
+        setup = context(
+            (Score(1.0, 0.0), ""),
+            lambda models, *_, t=times: [ModelMetrics(), ModelMetrics(peak_bytes=t[models[0]])],
+        )
         monkeypatch.setattr(quantize_module, "latency_ratios", lambda made, _: {1: interval(made.peak_bytes)})
-        taken, _, after = quantize_module.measured_result(builts, setup, search)  # type: ignore[arg-type]
+        taken, _, after = quantize_module.measured_result(builts, setup, search)
         assert taken is not None
         assert (taken.trial.scheme, after.bytes) == (expected, taken.trial.bytes)
 
 
+def context(excess: tuple[Score, str], measure: Callable[..., list[ModelMetrics]]) -> Any:
+    """The parts of a context that `measured_result` reads: each model has this score on the samples of the report."""
+    return SimpleNamespace(
+        budget=Budget.parse("1%"),
+        criteria=SimpleNamespace(reported=SimpleNamespace(reference=1.0), excess=lambda *_: excess),
+        racing=SimpleNamespace(scoring=AS_USERS_RUN, measure=measure),
+        source=SimpleNamespace(size=400),
+    )
+
+
 @pytest.mark.parametrize(("loss", "followed"), [(0.015, "ab"), (0.05, "b")])
 def test_a_result_far_over_the_budget_on_other_samples_is_followed_by_another_scheme(
-    loss: float, followed: str, tmp_path: Path
+    loss: float, followed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only if there is none, more accurate ones of its own are tried."""
     search, schemes = built_search(tmp_path, HarmfulPlaces(()))
     ((_, variant),) = schemes["static"]
     finalists = search.run({name: [("", variant)] for name in "ab"})
-    setup = SimpleNamespace(
-        budget=Budget.parse("1%"),
-        criteria=SimpleNamespace(
-            reported=SimpleNamespace(reference=1.0), excess=lambda *_: (Score(1 - loss, loss), "on the report set")
-        ),
-        racing=SimpleNamespace(scoring=AS_USERS_RUN, measure=lambda *_: [ModelMetrics()]),
-        source=SimpleNamespace(size=400),
-    )
+    setup = context((Score(1 - loss, loss), "on the report set"), lambda *_: [ModelMetrics()])
     tried: list[str] = []
-    search.more_accurate = lambda failed: tried.append(failed.trial.scheme) or []  # type: ignore[method-assign, func-returns-value]
-    taken, *_ = quantize_module.measured_result(finalists, setup, search)  # type: ignore[arg-type]
+
+    def note(failed: BuiltCandidate) -> list[BuiltCandidate]:
+        tried.append(failed.trial.scheme)
+        return []
+
+    monkeypatch.setattr(search, "more_accurate", note)
+    taken, *_ = quantize_module.measured_result(finalists, setup, search)
     assert (taken, "".join(tried)) == (None, followed)
 
 
@@ -260,7 +262,7 @@ def test_a_result_far_over_the_budget_on_other_samples_is_followed_by_another_sc
     },
 )
 def test_the_time_for_repairs_is_shared_by_what_they_may_gain(
-    tmp_path: Path, times: Sequence[float], sizes: Sequence[int], share: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: Sequence[float], sizes: Sequence[int], share: float
 ) -> None:
     """Compared with a finalist that is as fast as the original; times of bases are negative."""
     search, schemes = built_search(tmp_path, HarmfulPlaces(()), limits=Limits(9, 600))
@@ -271,29 +273,33 @@ def test_the_time_for_repairs_is_shared_by_what_they_may_gain(
     for built, time, size in zip(builts, (1.0, *times), (8, *sizes), strict=True):
         built.trial.ratio, built.trial.bytes = RatioInterval(abs(time), abs(time) - 0.001, abs(time) + 0.001), size
     given: list[float] = []
-    search._with_other_variant = lambda start: start  # type: ignore[method-assign]
-    search._with_ops_left = lambda _: given.append(search.deadline.at - monotonic())  # type: ignore[method-assign]
+    monkeypatch.setattr(search, "_with_other_variant", lambda start: start)
+    monkeypatch.setattr(search, "_with_ops_left", lambda _: given.append(search.deadline.at - monotonic()))
     finalist, over, *waiting = builts
     search._repaired([over], [finalist], waiting)
     assert given == pytest.approx([600 * share] * (share > 0), abs=2)
     assert not search.ended_by
 
 
-def test_other_variants_of_all_schemes_come_before_ops_in_float(tmp_path: Path) -> None:
+def test_other_variants_of_all_schemes_come_before_ops_in_float(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So that a scheme that gains less, but needs only another variant, is repaired before the time is used up."""
     search, schemes = built_search(tmp_path, HarmfulPlaces(()))
     ((_, variant),) = schemes["static"]
     over = [b for name in "ab" if (b := search._first(name, [("", variant)])) is not None]
     search._race(over)
     steps: list[str] = []
-    search._with_other_variant = lambda b: steps.append(f"{b.trial.scheme} varied") or b  # type: ignore[method-assign, func-returns-value]
-    search._with_ops_left = lambda b: steps.append(f"{b.trial.scheme} in float")  # type: ignore[method-assign]
+    for step in ("_with_other_variant", "_with_ops_left"):
+        monkeypatch.setattr(search, step, lambda b, step=step: steps.append(f"{b.trial.scheme}{step}"))
     assert search._repaired(over, []) == []
-    assert steps == ["a varied", "b varied", "a in float", "b in float"]
+    assert steps == ["a_with_other_variant", "b_with_other_variant", "a_with_ops_left", "b_with_ops_left"]
 
 
 @pytest.mark.parametrize("seconds", [50.0, 100.0])
-def test_a_base_for_which_there_is_no_time_is_left_out(tmp_path: Path, seconds: float) -> None:
+def test_a_base_for_which_there_is_no_time_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
     """It needs the time of eight scores, of 600 seconds."""
     search, _ = built_search(tmp_path, HarmfulPlaces(()), limits=Limits(9, 600))
     finalist, base = (search._first(name, base_variants(1)) for name in ("finalist", "base"))
@@ -301,7 +307,7 @@ def test_a_base_for_which_there_is_no_time_is_left_out(tmp_path: Path, seconds: 
     assert base is not None
     search._race([base])
     search.seconds, repaired = seconds, list[BuiltCandidate]()
-    search._least_within_budget = repaired.append  # type: ignore[method-assign]
+    monkeypatch.setattr(search, "_least_within_budget", repaired.append)
     search._repaired([base], [finalist])
     assert (repaired, search.ended_by) == (([base], "") if seconds < 600 / 8 else ([], "time"))
 
@@ -454,7 +460,9 @@ def test_a_candidate_with_ops_in_float_takes_at_most_as_long_as_the_original_unt
 
 
 @each("is_raced_after", [True, False])
-def test_a_candidate_with_ops_in_float_may_be_a_result_without_a_race(tmp_path: Path, is_raced_after: bool) -> None:
+def test_a_candidate_with_ops_in_float_may_be_a_result_without_a_race(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_raced_after: bool
+) -> None:
     """If the caller races it, or if there is no time for one but the last: as large as the original, it is a gain."""
     search, schemes = built_search(tmp_path, HarmfulPlaces(("m3",)), size=0, is_raced_after=is_raced_after)
     score = search.criterion.score
@@ -464,7 +472,7 @@ def test_a_candidate_with_ops_in_float_may_be_a_result_without_a_race(tmp_path: 
             search._start = monotonic() - 700
         return result
 
-    search.criterion.score = late  # type: ignore[method-assign]
+    monkeypatch.setattr(search.criterion, "score", late)
     (found,) = search.run(schemes)
     assert found.left
     assert found.trial.ratio is not None
